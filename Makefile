@@ -9,7 +9,8 @@ endif
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 SERVER := $(VENV)/.server
-PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# uv downloads and installs side by side, pip one by one.
+PIP    := $(if $(shell command -v uv),uv pip install --quiet --python $(BIN)/python,$(BIN)/python -m pip install --quiet --disable-pip-version-check)
 LOCK   := requirements-dev.txt
 JOBS   ?= 2
 EXTRAS ?= dev
@@ -22,13 +23,11 @@ help:  ## list the verbs
 
 setup: $(READY)  ## make .venv with everything in it, by requirements-dev.txt; PYTHON=python3.13 makes .venv-3.13
 
-# uv downloads and installs side by side, pip one by one. Neither has to find versions that fit.
+# Nothing has to find versions that fit: the lock file has them.
 $(READY): pyproject.toml $(LOCK)
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 ifeq ($(EXTRAS),dev)
-	@if command -v uv >/dev/null; \
-	  then uv pip install --quiet --python $(BIN)/python --no-deps --requirement $(LOCK); \
-	  else $(PIP) --no-deps --requirement $(LOCK); fi
+	@$(PIP) --no-deps --requirement $(LOCK)
 	@$(PIP) --no-deps --no-build-isolation --editable .
 else
 	@$(PIP) --editable '.[$(EXTRAS)]'
@@ -82,11 +81,11 @@ test-lowest: setup  ## the fast tests with the lowest versions of dependencies t
 	@.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check --constraint $(VENV)/lowest.txt --editable '.[test]'
 	@.venv-lowest/bin/python -m pytest -n $(JOBS) --dist loadgroup $(or $(ARGS),tests/unit tests/transcripts)
 
-compiled: setup  ## make the compiled form in build/compiled; what has not changed is not made again
-	@$(BIN)/python -m compilation compile --jobs $(JOBS)
+compiled: setup  ## make the compiled form in build/compiled; what has not changed is not made again; FAST=1: only to be tested
+	@$(BIN)/python -m compilation compile --jobs $(JOBS) $(if $(FAST),--fast)
 
-test-compiled: setup  ## run the tests of codecs, coordinator and server with the compiled form, made if need be; ARGS=--slice runs some
-	@$(BIN)/python -m compilation test --jobs $(JOBS) $(ARGS)
+test-compiled: setup  ## run the tests of codecs, coordinator and server with the compiled form, made if need be; FAST=1, ARGS=--slice runs some
+	@$(BIN)/python -m compilation test --jobs $(JOBS) $(if $(FAST),--fast) $(ARGS)
 
 coverage: setup  ## lines and branches that the tests of single parts reach, as a table
 	@$(BIN)/python -m pytest -q -n $(JOBS) --dist loadgroup -p no:randomly --cov --cov-report=term:skip-covered \

@@ -25,15 +25,22 @@ def main() -> None:
     )
     parser.add_argument("--slice", action="store_true", help="run a part of the tests")
     parser.add_argument("--jobs", type=int, default=2, help="how many C compilers run at once")
+    parser.add_argument(
+        "--fast",
+        action="store_true",
+        help="compile without optimisation: half the time of the C compiler, for a form that is"
+        " tested and not used",
+    )
     options = parser.parse_args()
     began_s = time.monotonic()
     if options.step == "write":
         _write_to_read()
         return
-    if is_fresh():
+    is_fast = options.fast and options.step != "wheel"
+    if is_fresh(allow_unoptimised=is_fast):
         _say("build/compiled is up to date", began_s)
     else:
-        library = _compile(options.jobs)
+        library = _compile(options.jobs, is_unoptimised=is_fast)
         _say(f"{library.name}, {library.stat().st_size / 2**20:.1f} MiB", began_s)
     if options.step == "wheel":
         from compilation.wheel import compiled_wheel, pure_wheel
@@ -60,14 +67,14 @@ def _write_to_read() -> None:
     )
 
 
-def _compile(jobs: int) -> Path:
+def _compile(jobs: int, *, is_unoptimised: bool) -> Path:
     # Imported here, because writing the source needs no compiler.
     from compilation.extension import compile_tree
 
     digest = digest_of_sources()
     forget()
-    library = compile_tree(write_tree(TREE), jobs=jobs)
-    remember(digest)
+    library = compile_tree(write_tree(TREE), jobs=jobs, is_unoptimised=is_unoptimised)
+    remember(digest, is_unoptimised=is_unoptimised)
     return library
 
 

@@ -13,8 +13,9 @@ from mypyc.codegen.emitmodule import c_string_array_initializer, collect_literal
 from mypyc.codegen.literals import Literals, LiteralValue
 from mypyc.ir.module_ir import ModuleIR
 
-_PLACE = re.compile(r"\bCPyStatics\[(\d+)\]")
-_IMPORT = re.compile(r"^int CPyExec_\w+\(PyObject \*module\)\n\{\n", re.MULTILINE)
+# Patterns that begin with plain text are found ten times as fast as those that begin with a place.
+_PLACE = re.compile(r"CPyStatics\[(\d+)\]")
+_IMPORT = re.compile(r"\nint CPyExec_\w+\(PyObject \*module\)\n\{\n")
 _SHARED_TABLE = re.compile(
     r"^PyObject \*CPyStatics\[\d+\];\n"
     r"|^const (?:char \* const|double|int) CPyLit_\w+\[\] = .*?\};\n",

@@ -5,6 +5,8 @@ A constant is a name in lower case or capitals that its module assigns once, at 
 
 import ast
 import re
+from collections import Counter
+from collections.abc import Iterator
 
 # Aliases of types are written in CamelCase.
 _NAME = re.compile(r"_*[a-z][a-z0-9_]*|_*[A-Z][A-Z0-9_]+")
@@ -13,29 +15,14 @@ _NAME = re.compile(r"_*[a-z][a-z0-9_]*|_*[A-Z][A-Z0-9_]+")
 def with_final_constants(source: str) -> str:
     """Return the source of a module with its constants marked as `Final`."""
     tree = ast.parse(source)
-    assigned = [
-        node.id
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store | ast.Del)
-    ]
-    shared = {
-        name for node in ast.walk(tree) if isinstance(node, ast.Global) for name in node.names
-    }
+    candidates = list(_candidates(tree))
+    if not candidates:
+        return source
+    assigned, shared = _assigned(tree)
     lines = source.splitlines(keepends=True)
     marked = False
-    for node in tree.body:
-        if isinstance(node, ast.Assign) and len(node.targets) == 1:
-            target: ast.expr = node.targets[0]
-        elif isinstance(node, ast.AnnAssign) and node.value is not None:
-            target = node.target
-        else:
-            continue
-        if (
-            not isinstance(target, ast.Name)
-            or target.id in shared
-            or assigned.count(target.id) != 1
-            or not _NAME.fullmatch(target.id)
-        ):
+    for node, target in candidates:
+        if target.id in shared or assigned[target.id] != 1:
             continue
         text = lines[target.lineno - 1]
         if isinstance(node, ast.AnnAssign):
@@ -52,6 +39,31 @@ def with_final_constants(source: str) -> str:
     if not marked:
         return source
     return with_import("".join(lines), "from typing import Final\n")
+
+
+def _candidates(tree: ast.Module) -> Iterator[tuple[ast.Assign | ast.AnnAssign, ast.Name]]:
+    """Yield the statements that assign a name like a constant's at the top level, and the name."""
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and len(node.targets) == 1:
+            target: ast.expr = node.targets[0]
+        elif isinstance(node, ast.AnnAssign) and node.value is not None:
+            target = node.target
+        else:
+            continue
+        if isinstance(target, ast.Name) and _NAME.fullmatch(target.id):
+            yield node, target
+
+
+def _assigned(tree: ast.Module) -> tuple[Counter[str], set[str]]:
+    """Return how often each name is assigned anywhere, and the names that functions share."""
+    assigned: Counter[str] = Counter()
+    shared: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            assigned[node.id] += 1
+        elif isinstance(node, ast.Global):
+            shared.update(node.names)
+    return assigned, shared
 
 
 def with_import(source: str, line: str) -> str:

@@ -21,7 +21,8 @@ from setuptools import Distribution, Extension
 from setuptools.command.build_ext import build_ext
 
 from compilation.freshness import is_made, note_of
-from compilation.selection import is_hot
+from compilation.precompiled import is_gcc, precompiled
+from compilation.selection import is_hot, is_of_a_module, is_rare
 from compilation.tree import ROOT, find_native_modules
 
 LIBRARY = "coterie__mypyc"
@@ -34,16 +35,21 @@ _UNIX_FLAGS = ["-fvisibility=hidden", "-fno-asynchronous-unwind-tables"]
 # left out.
 _LINUX_LINKER_FLAGS = ["-Wl,-z,pack-relative-relocs", "-Wl,--strip-all"]
 # What requests pass through is optimised for speed. For the rest the first level takes half the
-# time of the second.
-_HOT, _COLD = "2", "1"
+# time of the second. What is rarely asked for is at gcc's level for debugging, which takes two
+# thirds of the first level's time and leaves small functions of the headers as calls.
+_HOT, _COLD, _RARE = "-O2", "-O1", "-Og"
+_RARE_FLAGS = ["-Og", "-Wno-maybe-uninitialized"]
+# Without optimisation a file takes half the time of the first level.
+_UNOPTIMISED_FLAGS = ["-O0", "-Wno-maybe-uninitialized"]
 
 
-def compile_tree(package: Path, *, jobs: int) -> Path:
+def compile_tree(package: Path, *, jobs: int, is_unoptimised: bool = False) -> Path:
     """Compile the modules of a tree into a library beside the package; return the library.
 
     Args:
         package: the directory `coterie` that `write_tree` made.
         jobs: how many C compilers run at once.
+        is_unoptimised: leave out what the C compiler does for speed; for a form to be tested.
     """
     tree = package.parent.resolve()
     subprocess.run([sys.executable, "-m", "compilation.native_code", tree], cwd=ROOT, check=True)
@@ -58,6 +64,8 @@ def compile_tree(package: Path, *, jobs: int) -> Path:
             extension.extra_link_args += _LINUX_LINKER_FLAGS
         command = _ParallelBuild(Distribution({"name": "coterie", "ext_modules": [extension]}))
         command.jobs = jobs
+        command.is_unoptimised = is_unoptimised
+        command.includes = code["includes"]
         command.inplace = True
         command.build_temp = "build/objects"
         command.ensure_finalized()
@@ -76,41 +84,62 @@ class _ParallelBuild(build_ext):  # type: ignore[misc] # setuptools has no types
     """
 
     jobs = 1
+    is_unoptimised = False
+    includes = ""
 
     def build_extensions(self) -> None:
-        compile_files = self.compiler.compile
+        self._compile = self.compiler.compile
         kind = self.compiler.compiler_type
-        levels = {
-            level: get_cflags(compiler_type=kind, opt_level=level, debug_level="0", multi_file=True)
-            + (_UNIX_FLAGS if kind == "unix" else [])
-            for level in (_HOT, _COLD)
+        self._flags = {
+            level: get_cflags(compiler_type=kind, opt_level=base, debug_level="0", multi_file=True)
+            for level, base in ((_HOT, "2"), (_COLD, "1"), (_RARE, "1"))
         }
-        versions = f"{sys.version} {version('mypy')} {_command(self.compiler)}"
-
-        def compile_file(source: str, options: dict[str, Any]) -> list[str]:
-            flags = levels[_HOT if is_hot(Path(source).name) else _COLD]
-            options = {**options, "extra_postargs": flags}
-            (made,) = self.compiler.object_filenames([source], output_dir=options["output_dir"])
-            key = f"{versions} {sorted(options.items())}".encode() + Path(source).read_bytes()
-            digest = hashlib.sha256(key).hexdigest()
-            if is_made(Path(made), digest):
-                return [made]
-            objects: list[str] = compile_files([source], **options)
-            note_of(Path(made)).write_text(digest)
-            return objects
-
-        def compile_at_once(sources: list[str], **options: Any) -> list[str]:
-            # The largest first, so that no compiler is busy alone at the end.
-            sources = sorted(sources, key=lambda source: -Path(source).stat().st_size)
-            with ThreadPoolExecutor(self.jobs) as threads:
-                found = threads.map(lambda source: compile_file(source, options), sources)
-                # In the order of their names, so that the same sources make the same library.
-                return sorted(path for each in found for path in each)
-
-        self.compiler.compile = compile_at_once
+        if kind == "unix":
+            self._flags[_RARE] += _RARE_FLAGS
+            for flags in self._flags.values():
+                flags += _UNIX_FLAGS + (_UNOPTIMISED_FLAGS if self.is_unoptimised else [])
+        # On Windows the compiler is found later.
+        self._command = list(getattr(self.compiler, "compiler_so", []))
+        self._versions = f"{sys.version} {version('mypy')} {' '.join(self._command)}"
+        self.compiler.compile = self._compile_at_once
         super().build_extensions()
 
+    def _compile_at_once(self, sources: list[str], **options: Any) -> list[str]:
+        headers = self._precompiled([*options["include_dirs"], *self.compiler.include_dirs])
+        # The largest first, so that no compiler is busy alone at the end.
+        sources = sorted(sources, key=lambda source: -Path(source).stat().st_size)
+        with ThreadPoolExecutor(self.jobs) as threads:
+            found = threads.map(lambda each: self._compiled(each, options, headers), sources)
+            # In the order of their names, so that the same sources make the same library.
+            return sorted(path for each in found for path in each)
 
-def _command(compiler: Any) -> str:
-    """Return the command of the compiler; on Windows it is found later."""
-    return " ".join(getattr(compiler, "compiler_so", []))
+    def _compiled(
+        self, source: str, options: dict[str, Any], headers: dict[str, list[str]]
+    ) -> list[str]:
+        name = Path(source).name
+        level = _HOT if is_hot(name) else _RARE if is_rare(name) else _COLD
+        options = {**options, "extra_postargs": self._flags[level]}
+        (made,) = self.compiler.object_filenames([source], output_dir=options["output_dir"])
+        key = f"{self._versions} {sorted(options.items())}".encode() + Path(source).read_bytes()
+        digest = hashlib.sha256(key).hexdigest()
+        if is_made(Path(made), digest):
+            return [made]
+        if is_of_a_module(name):
+            # The object is the same with and without.
+            options["extra_preargs"] = headers.get(level, [])
+        objects: list[str] = self._compile([source], **options)
+        note_of(Path(made)).write_text(digest)
+        return objects
+
+    def _precompiled(self, directories: list[str]) -> dict[str, list[str]]:
+        """Return the options with which a file of each level uses headers that gcc has read."""
+        if not is_gcc(self._command):
+            return {}
+        command = [*self._command, *(f"-I{each}" for each in directories)]
+        directory = Path("build/precompiled")
+        return {
+            level: precompiled(
+                directory / level[1:], self.includes, [*command, *flags], self._versions
+            )
+            for level, flags in self._flags.items()
+        }

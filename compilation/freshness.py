@@ -30,13 +30,21 @@ def digest_of_sources(root: Path = ROOT) -> str:
     return digest.hexdigest()
 
 
-def is_fresh(tree: Path = TREE, root: Path = ROOT) -> bool:
-    """Return whether the tree has the compiled form of the sources, and can be imported."""
+def is_fresh(tree: Path = TREE, root: Path = ROOT, *, allow_unoptimised: bool = False) -> bool:
+    """Return whether the tree has the compiled form of the sources, and can be imported.
+
+    Args:
+        tree: where the form is.
+        root: where the sources are.
+        allow_unoptimised: a form that was made to be tested only will do.
+    """
     note = _note(tree)
+    if not note.is_file() or not (tree / _LIBRARY).is_file():
+        return False
+    made_of, _, level = note.read_text().partition(" ")
     return (
-        note.is_file()
-        and (tree / _LIBRARY).is_file()
-        and note.read_text() == digest_of_sources(root)
+        (not level or allow_unoptimised)
+        and made_of == digest_of_sources(root)
         and all(find_spec(name) is not None for name in _NEEDED)
     )
 
@@ -46,14 +54,15 @@ def forget(tree: Path = TREE) -> None:
     _note(tree).unlink(missing_ok=True)
 
 
-def remember(digest: str, tree: Path = TREE) -> None:
+def remember(digest: str, tree: Path = TREE, *, is_unoptimised: bool = False) -> None:
     """Say that the tree has the compiled form of the sources with this digest.
 
     Args:
         digest: of the sources before the build began, so that a change meanwhile counts.
         tree: where the form is.
+        is_unoptimised: it was made to be tested only, so nothing else uses it.
     """
-    _note(tree).write_text(digest)
+    _note(tree).write_text(f"{digest} unoptimised" if is_unoptimised else digest)
 
 
 def note_of(made: Path) -> Path:

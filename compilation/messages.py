@@ -46,6 +46,7 @@ def rewritten(module_name: str, source: str) -> str:
     module = import_module(module_name)
     tree = ast.parse(source)
     lines = source.splitlines(keepends=True)
+    encoded = source.encode().splitlines(keepends=True)
     pieces: list[str] = [f"# Written by `python -m compilation` from {module_name}; do not edit.\n"]
     done = 0
     imports_at = _end_of_imports(tree)
@@ -59,7 +60,7 @@ def rewritten(module_name: str, source: str) -> str:
         assert cls is not None
         first = min(each.lineno for each in node.decorator_list) - 1
         pieces.append("".join(lines[done:first]))
-        pieces.append(_native_class(cls, node, source))
+        pieces.append(_native_class(cls, node, encoded))
         if issubclass(cls, MessageDeclaration):
             pieces.append("\n\n" + CodecWriter(cls).source())
         done = node.end_lineno or 0
@@ -91,15 +92,28 @@ def _end_of_imports(tree: ast.Module) -> int:
     )
 
 
-def _field_texts(node: ast.ClassDef, source: str) -> Iterator[_FieldText]:
+def _text(lines: list[bytes], node: ast.expr) -> str:
+    """Return the text of an expression, as `ast.get_source_segment`, which splits all lines anew.
+
+    Args:
+        lines: those of the module in UTF-8, which the places of nodes count.
+        node: the expression.
+    """
+    found = lines[node.lineno - 1 : node.end_lineno]
+    found[-1] = found[-1][: node.end_col_offset]
+    found[0] = found[0][node.col_offset :]
+    return b"".join(found).decode()
+
+
+def _field_texts(node: ast.ClassDef, lines: list[bytes]) -> Iterator[_FieldText]:
     for each in node.body:
         if not isinstance(each, ast.AnnAssign):
             continue
         assert isinstance(each.target, ast.Name)
-        annotation = ast.get_source_segment(source, each.annotation) or ""
+        annotation = _text(lines, each.annotation)
         declared = "Field()"
         if each.value is not None:
-            text = ast.get_source_segment(source, each.value) or ""
+            text = _text(lines, each.value)
             declared = text if _declares_field(each.value) else f"Field(default={text})"
         yield _FieldText(each.target.id, annotation, " ".join(declared.split()))
 
@@ -112,14 +126,14 @@ def _declares_field(node: ast.expr) -> bool:
     )
 
 
-def _native_class(cls: type[Declaration], node: ast.ClassDef, source: str) -> str:
+def _native_class(cls: type[Declaration], node: ast.ClassDef, encoded: list[bytes]) -> str:
     """Return the source of a class with attributes in place of declared fields."""
-    texts = list(_field_texts(node, source))
+    texts = list(_field_texts(node, encoded))
     base = "Message" if issubclass(cls, MessageDeclaration) else "Struct"
     lines = [_ATTRIBUTES, f"class {cls.__name__}({base}):"]
     docstring = node.body[0]
     assert isinstance(docstring, ast.Expr), f"{cls.__name__} has no docstring"
-    lines += [f"    {ast.get_source_segment(source, docstring.value)}", ""]
+    lines += [f"    {_text(encoded, docstring.value)}", ""]
     if issubclass(cls, MessageDeclaration):
         lines += _message_attributes(cls)
     lines.append("    fields_: ClassVar[dict[str, Field]] = {")

@@ -16,11 +16,11 @@ from typing import NamedTuple
 from mypy.fscache import FileSystemCache
 from mypyc.build import construct_groups, get_mypy_config, include_dir
 from mypyc.codegen.emitmodule import (
-    FileContents,
     collect_source_dependencies,
     compile_modules_to_c,
     parse_and_typecheck,
 )
+from mypyc.codegen.literals import LiteralValue
 from mypyc.common import RUNTIME_C_FILES
 from mypyc.errors import Errors
 from mypyc.ir.module_ir import ModuleIR
@@ -83,10 +83,12 @@ class NativeCode(NamedTuple):
     Attributes:
         files: the C files.
         include_directories: where their headers are.
+        includes: the lines that include the headers in each C file of a module.
     """
 
     files: list[str]
     include_directories: list[str]
+    includes: str
 
 
 def write_native_code(tree: Path) -> NativeCode:
@@ -131,20 +133,22 @@ def _generated() -> tuple[dict[str, str], NativeCode]:
     result.manager.metastore.close()
     order = [modules[source.module] for source in groups[0][0]]
     runtime, directories = _runtime(order)
-    texts = _completed(files, order)
-    for path in runtime:
-        texts[path.name] = path.read_text(encoding="utf-8")
-    return texts, NativeCode([f"build/{name}" for name in sorted(texts)], directories)
-
-
-def _completed(files: FileContents, modules: list[ModuleIR]) -> dict[str, str]:
-    """Return the C files with what they need of the headers, which are left out."""
     texts = {name: _RUNS_ONCE.sub("RUNS_ONCE ", text) for name, text in files}
     headers = [texts.pop(name) for name in sorted(texts) if name.endswith(".h")]
     # The types of classes come first; the header that uses them has a longer name.
     assert len(headers) == 2, "mypyc wrote other headers than before"
     declarations = Declarations(*headers)
-    literals = literals_of(modules)
+    completed = _completed(texts, declarations, literals_of(order))
+    for path in runtime:
+        completed[path.name] = path.read_text(encoding="utf-8")
+    sources = [f"build/{name}" for name in sorted(completed)]
+    return completed, NativeCode(sources, directories, declarations.includes)
+
+
+def _completed(
+    texts: dict[str, str], declarations: Declarations, literals: dict[int, LiteralValue]
+) -> dict[str, str]:
+    """Return the C files with what they need of the headers, which are left out."""
     library = f"__native_{_GROUP}.c"
     completed = {library: _library(texts.pop(library), declarations)}
     for name, text in texts.items():

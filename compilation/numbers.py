@@ -26,6 +26,8 @@ from mypy_extensions import i64
 
 def with_native_readers(source: str) -> str:
     """Return the source of a module with its readers of packed numbers written out."""
+    if ".unpack_from" not in source:
+        return source
     lines = source.splitlines(keepends=True)
     found = list(_readers(ast.parse(source)))
     for node, name, layout in reversed(found):

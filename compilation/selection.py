@@ -1,6 +1,7 @@
 """The modules that mypyc compiles. They are found by a walk over packages."""
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -67,6 +68,16 @@ HOT = (
     "storage.log",
 )
 
+# What administrators ask for now and then, by the verb in the name of the module: a sixth of the C
+# source. Listings of groups and offsets, and deletions of groups, are asked for more often.
+_RARE = re.compile(
+    r"___(?:alter|create|describe|elect|expire|incremental|renew|unregister|update)_\w+\.c"
+    r"|___delete_(?!groups)\w+\.c"
+    r"|___list_(?!groups|offsets)\w+\.c"
+    r"|___messages___\w+_describe\.c"
+)
+_NAMED_EXCEPTION = re.compile(r"^ *except .* as \w+:", re.MULTILINE)
+
 
 def compiled_modules(package: Path) -> Iterator[Path]:
     """Yield the files that are compiled, relative to the package."""
@@ -78,6 +89,15 @@ def compiled_modules(package: Path) -> Iterator[Path]:
                 yield module
 
 
+def is_of_a_module(c_file: str) -> bool:
+    """Return whether mypyc wrote a C file from a module; the others are its own library.
+
+    Args:
+        c_file: its name.
+    """
+    return c_file.startswith("__native_")
+
+
 def is_hot(c_file: str) -> bool:
     """Return whether a C file is optimised for speed.
 
@@ -85,10 +105,19 @@ def is_hot(c_file: str) -> bool:
         c_file: its name, as mypyc forms it from that of the module, or that of a file of mypyc.
     """
     begin, end = "__native_coterie___", ".c"
-    if not c_file.startswith("__native_"):
+    if not is_of_a_module(c_file):
         return True
     module = c_file.removeprefix(begin).removesuffix(end).replace("___", ".")
     return any(f"{module}.".startswith(f"{name}.") for name in HOT)
+
+
+def is_rare(c_file: str) -> bool:
+    """Return whether a C file is compiled quickly, because little time is spent in it.
+
+    Args:
+        c_file: its name, as mypyc forms it from that of the module.
+    """
+    return _RARE.search(c_file) is not None
 
 
 def reused_names(source: str) -> list[str]:
@@ -96,6 +125,8 @@ def reused_names(source: str) -> list[str]:
 
     mypyc gives the name one type, that of the first clause, and refuses others at run time.
     """
+    if len(_NAMED_EXCEPTION.findall(source)) < 2:
+        return []
     found = []
     for function in ast.walk(ast.parse(source)):
         if not isinstance(function, ast.FunctionDef):

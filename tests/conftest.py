@@ -8,6 +8,8 @@ from collections.abc import Generator
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.sampling import left_out
+
 # Drawn examples are the same in every run, so a red run can be repeated, and a busy machine is no
 # failure. `--hypothesis-profile explore` draws new ones; `make fuzz` does so too.
 settings.register_profile(
@@ -34,7 +36,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # The debug mode of event loops, in which CI runs the tests, makes them half as slow again. It finds
 # mistakes of the server and of clients that are run against it, which these folders show.
 _DEBUG_MODE = "PYTHONASYNCIODEBUG"
-_IN_DEBUG_MODE = ("tests/unit/", "tests/live/test_")
+_IN_DEBUG_MODE = ("tests/unit/server/", "tests/live/test_groups", "tests/live/test_consumer_groups")
 _debug_mode = os.environ.get(_DEBUG_MODE)
 
 
@@ -64,8 +66,14 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let the tests that take long begin, or one worker would wait for the other one at the end."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave cases to the extended form, and let the tests that take long begin.
+
+    Otherwise one worker would wait for the other one at the end.
+    """
+    if not config.getoption("--extended") and (left := left_out(items)):
+        config.hook.pytest_deselected(items=list(left))
+        items[:] = [item for item in items if item not in left]
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
     for item in items:
         groups = sorted(str(mark.args[0]) for mark in item.iter_markers("xdist_group"))
@@ -88,6 +96,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--rewrite",
         action="store_true",
         help="write what was seen into golden files and transcripts; then read the diff",
+    )
+    parser.addoption(
+        "--extended",
+        action="store_true",
+        help="run all cases of the tests that tests/sampling.py names, which run some otherwise",
     )
 
 

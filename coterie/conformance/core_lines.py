@@ -15,8 +15,8 @@ from coterie.conversation.payloads import assignment_text
 from coterie.conversation.syntax import format_list, format_time, quote
 from coterie.coordinator.groups.classic.group import Group
 from coterie.coordinator.groups.classic.timers import TimerKind
-from coterie.coordinator.groups.consumer.records import KEYS as CONSUMER_GROUP_KEYS
-from coterie.coordinator.groups.share.records import KEYS as SHARE_GROUP_KEYS
+from coterie.coordinator.groups.consumer.group import ConsumerGroup
+from coterie.coordinator.groups.share.group import ShareGroup
 from coterie.coordinator.kernel.event import Event
 from coterie.coordinator.kernel.purgatory import Purgatory
 from coterie.protocol.messages.log_records import (
@@ -63,9 +63,9 @@ def record_text(key_bytes: bytes, value_bytes: bytes | None, start_ms: int, name
         text = f"offset {quote(key.group)} {key.topic}-{key.partition}"
         offset = decode_value(key, value_bytes)
         return f"{text} {'tombstone' if offset is None else _offset_text(offset, start_ms)}"
-    if isinstance(key, CONSUMER_GROUP_KEYS):
+    if isinstance(key, ConsumerGroup.KEYS.all):
         return consumer_record_text(key, decode_value(key, value_bytes), start_ms, names)
-    if isinstance(key, SHARE_GROUP_KEYS):
+    if isinstance(key, ShareGroup.KEYS.all):
         return share_record_text(key, decode_value(key, value_bytes), start_ms, names)
     if isinstance(key, STREAMS_GROUP_KEYS):
         return streams_record_text(key, decode_value(key, value_bytes), start_ms, names)
@@ -152,6 +152,7 @@ _EVENTS: dict[str, Any] = {
     "group_type_changed": lambda _: None,
     "regex_resolved": lambda _: None,
     "static_member_left": lambda _: None,
+    "deliveries_failed": lambda _: None,
 }
 
 

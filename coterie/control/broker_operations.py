@@ -3,7 +3,15 @@
 To add a verb, add a row. The table of several brokers is in `cluster_operations`.
 """
 
-from coterie.control.console_operations import ADVANCE, FAULTS, INSTALL, MOMENT, REMOVE
+from coterie.control.console_operations import (
+    ADVANCE,
+    FAULTS,
+    INSTALL,
+    MOMENT,
+    REMOVE,
+    SESSIONS,
+    SHARE_PARTITIONS,
+)
 from coterie.control.control import Control
 from coterie.control.operations import Row, Table
 from coterie.testing.broker import Broker
@@ -42,10 +50,12 @@ ROWS = (
     Row("GET", "/groups/{group_id}/state", Group.state),
     Row("GET", "/groups/{group_id}/generation", Group.generation),
     Row("GET", "/groups/{group_id}/members", Group.members),
+    SESSIONS,
     Row("GET", "/groups/{group_id}/assignment", Group.assignment),
     Row("GET", "/groups/{group_id}/offsets", Group.offsets),
     Row("GET", "/groups/{group_id}/lag", Group.lag),
-    Row("GET", "/groups/{group_id}/share_partitions", Group.share_partitions),
+    Row("GET", "/groups/{group_id}/tasks", Group.tasks),
+    SHARE_PARTITIONS,
     Row("GET", "/groups/{group_id}/deliveries", Group.deliveries),
     Row("GET", "/groups/{group_id}/settings", Group.settings),
     Row("POST", "/groups/{group_id}/settings", Group.configure),
@@ -55,6 +65,7 @@ ROWS = (
     Row("POST", "/groups/{group_id}/wait/stable", Group.wait_stable, Control.group_state),
     Row("POST", "/groups/{group_id}/wait/empty", Group.wait_empty, Control.group_state),
     Row("POST", "/groups/{group_id}/wait/assigned", Group.wait_assigned, Control.group_state),
+    Row("POST", "/groups/{group_id}/wait/tasks", Group.wait_tasks, Control.group_state),
     Row("POST", "/groups/{group_id}/wait/committed", Group.wait_committed, Control.group_state),
     Row("POST", "/groups/{group_id}/wait/rebalanced", Group.wait_rebalanced, Control.group_state),
     Row("POST", "/groups/{group_id}/wait/acquired", Group.wait_acquired, Control.group_state),

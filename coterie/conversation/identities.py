@@ -29,6 +29,8 @@ _KINDS = {
     "isr_nodes": "node",
     "offline_replicas": "node",
 }
+# The endpoint of a member of a streams group is given by its client, and is no place of a broker.
+_STREAMS, _OF_ENDPOINTS = "StreamsGroup", ("host", "port")
 # Values that are no ids: they mean the same in every broker. A session has no id 0, a producer has.
 _NO_IDS = (None, "", -1, bytes(16))
 _NO_SESSION = 0
@@ -42,6 +44,8 @@ def kind_of(message: str, field: str) -> str | None:
     """Return the kind of ids that a field of a message holds; None if it holds none."""
     if field == "leader" and message == "JoinGroupResponse":
         return "member"
+    if message.startswith(_STREAMS) and field in _OF_ENDPOINTS:
+        return None
     return _KINDS.get(field)
 
 

@@ -102,8 +102,14 @@ def recorded_of(group_id: str, story: Story) -> Recorded:
     """Return the story of a group as a scenario.
 
     Raises:
-        WrongInput: nothing happened after the group had formed, or it is too large.
+        WrongInput: nothing happened after the group had formed, or it is too large; or it is a
+            streams group, whose tasks no machine has.
     """
+    if story.group.has_tasks:
+        raise WrongInput(
+            f"Group '{group_id}' is a streams group: the lab's machines assign partitions, and no"
+            " tasks."
+        )
     tables = story.group.tables
     changes = _changes(tables["member_sessions"])
     formed_ms = _formed_ms(tables["rebalances"], changes)

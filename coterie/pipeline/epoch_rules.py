@@ -1,13 +1,18 @@
-"""Rules that the records of a consumer group (KIP-848) must keep, whatever its members do.
+"""Rules that the records of a group with epochs must keep, whatever its members do.
+
+It is a consumer group (KIP-848) or a streams group (KIP-1071), whose active tasks have one owner
+each, like partitions.
 
 Each rule reads one group's rows of `consumer_epochs`, in the order of the log. Compaction may have
 removed records between two that are there; a rule says what that can explain.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from coterie.pipeline.check_rules import ERROR, WARNING, Finding
+from coterie.pipeline.records.streams import ACTIVE
+from coterie.pipeline.timeline.shares import is_share_group
 
 Row = dict[str, Any]
 _Place = tuple[str, int]
@@ -45,7 +50,7 @@ def one_owner_of_an_epoch(group_id: str, rows: Sequence[Row]) -> Iterator[Findin
         member, is_gone = row["member_id"], row["is_tombstone"]
         if row["kind"] == "member" and not is_gone:
             continue
-        now = set() if is_gone else _places(row["assigned"]) | _places(row["pending_revocation"])
+        now = set() if is_gone else _places(row)
         for place in held.pop(member, (0, set()))[1] - now:
             if owners.get(place) == member:
                 del owners[place]
@@ -88,8 +93,13 @@ def members_behind_the_target(group_id: str, rows: Sequence[Row]) -> Iterator[Fi
             )
 
 
-def _places(partitions: Iterable[Row] | None) -> set[_Place]:
-    return {(each["topic_id"], each["partition"]) for each in partitions or ()}
+def _places(row: Row) -> set[_Place]:
+    """Return the partitions, or the active tasks, that a member has or has yet to give up."""
+    partitions = (*(row["assigned"] or ()), *(row["pending_revocation"] or ()))
+    tasks = (*(row.get("assigned_tasks") or ()), *(row.get("pending_tasks") or ()))
+    return {(each["topic_id"], each["partition"]) for each in partitions} | {
+        (each["subtopology"], each["partition"]) for each in tasks if each["role"] == ACTIVE
+    }
 
 
 EPOCH_RULES: tuple[Callable[[str, Sequence[Row]], Iterator[Finding]], ...] = (
@@ -106,4 +116,10 @@ def check_epochs(group_id: str, rows: Sequence[Row]) -> list[Finding]:
         group_id: the group.
         rows: its rows of `consumer_epochs`, in the order of the log.
     """
-    return [finding for rule in EPOCH_RULES for finding in rule(group_id, rows)]
+    # Members of a share group have partitions together.
+    rules = [
+        rule
+        for rule in EPOCH_RULES
+        if rule is not one_owner_of_an_epoch or not is_share_group(rows, ())
+    ]
+    return [finding for rule in rules for finding in rule(group_id, rows)]

@@ -8,12 +8,15 @@ number of partitions, which a data directory does not store [pipeline/group-prun
 from collections.abc import Collection
 
 from coterie.pipeline.ranges import LogRange, read_range
+from coterie.pipeline.records.commits import KEY_TYPES as COMMIT_KEY_TYPES
+from coterie.pipeline.records.epochs import KINDS
+from coterie.pipeline.records.groups import KEY_TYPE as GROUP_KEY_TYPE
 from coterie.protocol.java_hash import partition_for
 
 # The part of each partition in which groups are sampled: a few hundred records.
 _SAMPLE_BYTES = 64 << 10
 # The record types whose keys start with a group id [pipeline/key-types].
-_GROUP_KEY_TYPES = frozenset((0, 1, 2, 3, 4, 5, 6, 7, 8, 16))
+_GROUP_KEY_TYPES = frozenset((*COMMIT_KEY_TYPES, GROUP_KEY_TYPE, *KINDS))
 _KEY_PREFIX_BYTES = 4
 
 

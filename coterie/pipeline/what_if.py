@@ -15,7 +15,13 @@ from coterie.assignors.by_name import ASSIGNORS
 from coterie.assignors.machine_room import assign_by_config, assign_by_machine_room, assign_nearby
 from coterie.assignors.model import Assignment, MemberSubscription, TopicPartition
 from coterie.pipeline.timeline.holdings import fewest_moves, moved_partitions
-from coterie.pipeline.timeline.model import CONSUMER, Generation, GroupHistory, Rebalance
+from coterie.pipeline.timeline.model import (
+    CONSUMER,
+    STREAMS,
+    Generation,
+    GroupHistory,
+    Rebalance,
+)
 
 BY_CONFIG, BY_MACHINE_ROOM, NEARBY = "by-config", "by-machine-room", "nearby"
 WITH_ROOMS = (BY_CONFIG, BY_MACHINE_ROOM, NEARBY)
@@ -24,6 +30,11 @@ NAMES = (*ASSIGNORS, *WITH_ROOMS)
 # With these assignors members keep working on unchanged partitions while a rebalance runs (KIP-429,
 # KIP-848).
 INCREMENTAL = frozenset(("cooperative-sticky", "uniform"))
+
+# Why no rebalance of a streams group is replayed.
+STREAMS_PROBLEM = (
+    "a streams group: its tasks have an assignor of their own, and these assign partitions"
+)
 
 ASSUMPTIONS = (
     "Members join, leave and rejoin at the recorded times.",
@@ -35,6 +46,7 @@ ASSUMPTIONS = (
     "Times are compared only for rebalances whose beginning is recorded.",
     "Consumer groups (KIP-848): members rejoin when they first follow a new epoch.",
     "Consumer groups (KIP-848): a second round takes as long as a partition had no owner.",
+    "Streams groups (KIP-1071) are left out: only one assignor assigns tasks.",
 )
 
 
@@ -131,6 +143,10 @@ def replay(history: GroupHistory, assignor: str, rooms: Rooms | None = None) -> 
             held = {}
             continue
         generation = completed.get((rebalance.to_generation, rebalance.completed_ms))
+        if rebalance.group_type == STREAMS:
+            left_out += 1
+            held = {}
+            continue
         if generation is None or any(each.topics is None for each in generation.members):
             left_out += 1
             continue
@@ -145,7 +161,10 @@ def replay(history: GroupHistory, assignor: str, rooms: Rooms | None = None) -> 
         replayed.append(_compared(assignor, rebalance, generation, held, after, late, times))
         held = after
     if problem is None and not replayed:
+        has_tasks = any(each.group_type == STREAMS for each in history.rebalances)
         problem = "no rebalance with members of known subscriptions"
+        if has_tasks:
+            problem = STREAMS_PROBLEM
     return GroupReplay(history.group_id, assignor, protocols, replayed, left_out, problem)
 
 

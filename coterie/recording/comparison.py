@@ -32,7 +32,8 @@ _TIMES = frozenset({"timestamp", "log_append_time_ms", "max_timestamp"})
 # What an element of a list is about: the first of these that it has and that is not empty.
 _SUBJECTS = (
     "group_id", "key", "name", "topic", "topic_id", "partition_index", "partition", "index",
-    "resource_name", "member_id", "group_instance_id", "node_id", "broker_id",
+    "resource_name", "member_id", "group_instance_id", "node_id", "broker_id", "subtopology_id",
+    "status_code",
 )  # fmt: skip
 _ABSENT = "nothing"
 

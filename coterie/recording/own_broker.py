@@ -11,6 +11,7 @@ from coterie.protocol.errors import ErrorCode
 from coterie.recording.conversation import Conversation, RecordedExchange, is_known
 from coterie.recording.files import Recording
 from coterie.recording.format import Flag, Header
+from coterie.recording.internal_topics import InternalTopics
 from coterie.recording.redaction import HIDDEN
 from coterie.recording.replay import Listener, Replay, ReplayOutcome
 from coterie.server.broker import Broker
@@ -158,13 +159,15 @@ def _address(header: Header) -> Address:
 def topics_before(conversation: Conversation) -> dict[str, int]:
     """Return the topics that the recorded broker had, with their numbers of partitions.
 
-    A topic was there if the first answer that names it describes it and no request has created it
-    before.
+    A topic was there if the first answer that names it describes it and neither a request nor a
+    streams group has created it before.
     """
     found: dict[str, int] = {}
     later: set[str] = set()
+    internal = InternalTopics()
     for exchange in conversation.exchanges:
         response: Any = exchange.response
+        later |= internal.created_after(exchange) - found.keys()
         if response is None:
             continue
         if exchange.api is ApiKey.CREATE_TOPICS:

@@ -33,18 +33,22 @@ from coterie.protocol.messages.incremental_alter_configs import (
 )
 from coterie.protocol.messages.metadata import MetadataResponse
 from coterie.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
+from coterie.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 from coterie.protocol.wire import Message
 from coterie.recording.comparison import Comparison
 from coterie.recording.conversation import Conversation, RecordedExchange
 from coterie.recording.format import Header
 from coterie.recording.heartbeats import superfluous
+from coterie.recording.internal_topics import created_topics
 from coterie.recording.notation import ConversationNames, answer_lines, learn_topics
 from coterie.recording.redaction import HIDDEN
 from coterie.recording.replay import refusal_of_unready
 from coterie.server.config.keys import GROUP_RESOURCE
 
 # The members of these groups have their partitions from the coordinator, which knows the topics.
-_HEARTBEATS = (ConsumerGroupHeartbeatRequest, ShareGroupHeartbeatRequest)
+_HEARTBEATS = (
+    ConsumerGroupHeartbeatRequest, ShareGroupHeartbeatRequest, StreamsGroupHeartbeatRequest,
+)  # fmt: skip
 # A shorter pause is added to the next one: it is the time that requests took.
 _SHORTEST_TICK_MS = 100
 # How long an answer is waited for that the recording has already.
@@ -144,13 +148,17 @@ def _alters_groups(exchange: RecordedExchange) -> bool:
 
 
 def _partition_counts(conversation: Conversation) -> dict[str, int]:
-    """Return how many partitions the topics have by the last answer that says it."""
+    """Return how many partitions the topics have by the last answer that says it.
+
+    Those that the core creates by itself are left out.
+    """
+    created = created_topics(conversation.exchanges)
     return {
         topic.name: len(topic.partitions)
         for exchange in conversation.exchanges
         if isinstance(exchange.response, MetadataResponse)
         for topic in exchange.response.topics
-        if topic.name and not topic.error_code
+        if topic.name and topic.name not in created and not topic.error_code
     }
 
 

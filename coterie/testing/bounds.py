@@ -78,6 +78,7 @@ BOUNDS: dict[str, Bounds] = {
     # What a test counts.
     "members": Bounds(0, _INT32),
     "at_least": Bounds(1, _INT32),
+    "standbys": Bounds(0, _INT32),
     "times": Bounds(1, _INT64),
     "skip": Bounds(0, _INT64),
     "connection_id": Bounds(0, _INT64),

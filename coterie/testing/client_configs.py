@@ -12,14 +12,19 @@ from coterie.testing.errors import WrongUse
 CLASSIC = "classic"
 CONSUMER = "consumer"
 SHARE = "share"
+STREAMS = "streams"
 
-_KIPS = {CONSUMER: "KIP-848", SHARE: "KIP-932"}
+_KIPS = {CONSUMER: "KIP-848", SHARE: "KIP-932", STREAMS: "KIP-1071"}
+# Java's names of settings are those of librdkafka but for security. No Python library has Streams.
+CONFLUENT, KAFKA_STREAMS = "confluent-kafka", "kafka-streams"
+_SPEAKERS = {CONSUMER: CONFLUENT, SHARE: CONFLUENT, STREAMS: KAFKA_STREAMS}
 # librdkafka refuses them for members of other protocols: the broker decides about these times.
 _CLASSIC_ONLY = ("session.timeout.ms", "heartbeat.interval.ms", "partition.assignment.strategy")
 
 _SESSION_TIMEOUT_MS = 6_000
 _HEARTBEAT_INTERVAL_MS = 500
 _REFRESH_MS = 1_000
+_COMMIT_INTERVAL_MS = 500
 
 
 def client_config(
@@ -34,14 +39,18 @@ def client_config(
     if build is None:
         raise WrongUse(f"'{library}' is none of: {', '.join(sorted(_LIBRARIES))}")
     if protocol not in (CLASSIC, *_KIPS):
-        raise WrongUse(f"'{protocol}' is not a protocol of groups: name classic, consumer or share")
-    if protocol in _KIPS and build is not _confluent:
+        raise WrongUse(
+            f"'{protocol}' is not a protocol of groups: name classic, consumer, share or streams"
+        )
+    if protocol in _KIPS and library != _SPEAKERS[protocol]:
         raise WrongUse(
             f"{library} does not speak the {protocol} protocol ({_KIPS[protocol]}); "
-            "confluent-kafka does"
+            f"{_SPEAKERS[protocol]} does"
         )
     config = build(bootstrap_servers, group_id, more)
-    if protocol in _KIPS:
+    if protocol == STREAMS:
+        config["group.protocol"] = STREAMS
+    elif protocol in _KIPS:
         for name in _CLASSIC_ONLY:
             config.pop(name, None)
     if protocol == CONSUMER:
@@ -82,8 +91,22 @@ def _confluent(
     return config | {name.replace("_", "."): value for name, value in more.items()}
 
 
+def _streams(
+    bootstrap_servers: str, group_id: str | None, more: Mapping[str, Any]
+) -> dict[str, Any]:
+    config: dict[str, Any] = {
+        "bootstrap.servers": bootstrap_servers,
+        "commit.interval.ms": _COMMIT_INTERVAL_MS,
+        "metadata.max.age.ms": _REFRESH_MS,
+    }
+    if group_id is not None:
+        config["application.id"] = group_id
+    return config | {name.replace("_", "."): value for name, value in more.items()}
+
+
 _LIBRARIES = {
     "aiokafka": _python_names,
-    "confluent-kafka": _confluent,
+    CONFLUENT: _confluent,
+    KAFKA_STREAMS: _streams,
     "kafka-python": _python_names,
 }

@@ -55,6 +55,13 @@ TEST_CONFIG: Mapping[str, str] = {
     "group.share.min.heartbeat.interval.ms": "50",
     "group.share.min.session.timeout.ms": "100",
     "group.share.min.record.lock.duration.ms": "1000",
+    # And for streams groups.
+    "group.streams.assignment.interval.ms": "0",
+    "group.streams.heartbeat.interval.ms": "500",
+    "group.streams.initial.rebalance.delay.ms": "0",
+    "group.streams.min.heartbeat.interval.ms": "50",
+    "group.streams.min.session.timeout.ms": "100",
+    "group.streams.session.timeout.ms": "6000",
     # Four partitions have everything that fifty have, and are made faster.
     "offsets.topic.num.partitions": "4",
     "share.coordinator.state.topic.num.partitions": "4",

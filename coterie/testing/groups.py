@@ -14,6 +14,8 @@ from coterie.protocol.messages.leave_group import (
     LeaveGroupResponse,
 )
 from coterie.server.broker import Broker
+from coterie.server.present import MemberSession
+from coterie.server.share.seen_records import SharePartition
 from coterie.testing.bounds import check, check_all
 from coterie.testing.errors import WrongUse
 from coterie.testing.group_history import CoordinatorMove, RecordedGroup, recorded_group
@@ -29,7 +31,8 @@ from coterie.testing.members import Member, Partition
 from coterie.testing.records import no_topic
 from coterie.testing.seen_group import SeenGroup
 from coterie.testing.share_deliveries import Archived, DeliveryLog, EndedDelivery
-from coterie.testing.share_partitions import SharePartition, is_done
+from coterie.testing.share_partitions import is_done
+from coterie.testing.streams_tasks import Task, are_assigned
 from coterie.testing.topics import alter_group, delete_group
 from coterie.testing.waiting import DEFAULT_TIMEOUT_S, Waiting, until
 
@@ -61,13 +64,18 @@ class Group:
 
     @property
     def generation(self) -> int:
-        """Its generation; -1 if the group does not exist."""
+        """Its generation, or its epoch if it is no classic group; -1 if it does not exist."""
         return self._seen(lambda seen: seen.generation)
 
     @property
     def members(self) -> tuple[Member, ...]:
         """Its members, in the order in which they joined."""
         return self._seen(lambda seen: seen.members)
+
+    @property
+    def sessions(self) -> tuple[MemberSession, ...]:
+        """The sessions of its members, in the same order: how long each has been silent."""
+        return self._seen(lambda seen: seen.sessions)
 
     @property
     def assignment(self) -> dict[Partition, Member]:
@@ -83,6 +91,11 @@ class Group:
     def lag(self) -> dict[Partition, int]:
         """How many records follow each committed offset, or are not done in a share group."""
         return self._seen(lambda seen: seen.lag)
+
+    @property
+    def tasks(self) -> dict[str, Task]:
+        """The tasks of a streams group by their names, such as "0_2", and who has them."""
+        return self._seen(lambda seen: seen.tasks)
 
     @property
     def share_partitions(self) -> dict[Partition, SharePartition]:
@@ -142,7 +155,8 @@ class Group:
     def wait_assigned(self, *topics: str, timeout_s: float = DEFAULT_TIMEOUT_S) -> Waiting["Group"]:
         """Wait until the group is Stable and every partition of the topics is assigned.
 
-        Without topics all those count that the members subscribe to.
+        Without topics all those count that the members subscribe to, or that the topology of a
+        streams group reads.
         """
 
         def holds(seen: SeenGroup) -> bool:
@@ -164,6 +178,24 @@ class Group:
             return self._pictured() + "".join(unknown)
 
         return self._wait(holds, what, timeout_s, with_topics)
+
+    def wait_tasks(
+        self, standbys: int = 0, timeout_s: float = DEFAULT_TIMEOUT_S
+    ) -> Waiting["Group"]:
+        """Wait until a streams group is Stable and all its tasks are assigned.
+
+        Args:
+            standbys: how many standby copies each task with state has then.
+            timeout_s: the time limit.
+        """
+        check(standbys=standbys)
+
+        def holds(seen: SeenGroup) -> bool:
+            return seen.is_stable and are_assigned(seen.tasks, standbys)
+
+        copies = f", with {standbys} standby cop{'y' if standbys == 1 else 'ies'}"
+        what = f"every task of group '{self.group_id}' is assigned{copies if standbys else ''}"
+        return self._wait(holds, what, timeout_s)
 
     def wait_committed(
         self,
@@ -197,13 +229,13 @@ class Group:
     def wait_rebalanced(
         self, since_generation: int, timeout_s: float = DEFAULT_TIMEOUT_S
     ) -> Waiting["Group"]:
-        """Wait until the group is Stable in a later generation than `since_generation`."""
+        """Wait until the group is Stable in a later generation or epoch than this."""
         check(since_generation=since_generation)
 
         def holds(seen: SeenGroup) -> bool:
             return seen.is_stable and seen.generation > since_generation
 
-        what = f"group '{self.group_id}' is Stable after generation {since_generation}"
+        what = f"group '{self.group_id}' is Stable in a generation after {since_generation}"
         return self._wait(holds, what, timeout_s)
 
     def wait_acquired(
@@ -313,17 +345,17 @@ class Group:
             reason: kept in the history.
 
         Raises:
-            WrongUse: there is no such member, several have that client id, or it is a share group,
-                from which nobody is removed.
+            WrongUse: there is no such member, several have that client id, or it is a share group
+                or a streams group, from which nobody is removed.
         """
         found = member if isinstance(member, Member) else self._named(member)
 
         async def leave() -> None:
             seen = SeenGroup(await self._coordinator(), self.group_id)
-            if seen.is_share:
+            if seen.refuses_expulsion and seen.group is not None:
                 raise WrongUse(
-                    f"members of the share group '{self.group_id}' can't be removed: close the"
-                    " client, or put the clock forward past its session"
+                    f"members of the {seen.group.group_type} group '{self.group_id}' can't be"
+                    " removed: close the client, or put the clock forward past its session"
                 )
             listed = LeaveGroupRequestMember(
                 member_id=found.member_id, group_instance_id=found.instance_id, reason=reason

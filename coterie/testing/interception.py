@@ -64,6 +64,7 @@ _MEMBERSHIP: dict[ApiKey, Callable[[Any], int]] = {
     ApiKey.LEAVE_GROUP: lambda _: _JOINS - 1,
     ApiKey.CONSUMER_GROUP_HEARTBEAT: lambda request: request.member_epoch,
     ApiKey.SHARE_GROUP_HEARTBEAT: lambda request: request.member_epoch,
+    ApiKey.STREAMS_GROUP_HEARTBEAT: lambda request: request.member_epoch,
     # Its locks end with its session.
     ApiKey.SHARE_ACKNOWLEDGE: lambda request: request.share_session_epoch,
 }

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from coterie.coordinator.groups.group_like import GroupLike, SeenMember
-from coterie.pipeline.timeline.model import CONSUMER, Rebalance
+from coterie.pipeline.timeline.model import CLASSIC, STREAMS, WITH_EPOCHS, Rebalance
 from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.messages.consumer_protocol import decode_assignment, decode_subscription
 
@@ -51,19 +51,25 @@ def member_of(member: SeenMember) -> Member:
 
 
 def picture(
-    group: GroupLike, lag: Mapping[Partition, int], now_ms: int, node_id: int | None
+    group: GroupLike,
+    lag: Mapping[Partition, int],
+    tasks: Mapping[str, str],
+    now_ms: int,
+    node_id: int | None,
 ) -> str:
     """Describe a group in lines: its state, what it waits for, its members and its offsets.
 
     Args:
         group: the group.
         lag: how many records follow each committed offset.
+        tasks: what to say of the tasks of each member of a streams group, by member id; "" of none.
         now_ms: the time.
         node_id: which of several brokers coordinates it; None for the only one.
     """
     count = group.member_count
     where = "" if node_id is None else f" at broker {node_id}"
-    head = f"{group.state_name}, generation {group.logged_generation()}"
+    counted = "generation" if group.group_type == CLASSIC else "epoch"
+    head = f"{group.state_name}, {counted} {group.logged_generation()}"
     lines = [f"group '{group.group_id}'{where}: {head}, {count} member{'s' * (count != 1)}"]
     waits_for = group.waits_for(now_ms)
     if waits_for is not None:
@@ -77,6 +83,10 @@ def picture(
             f"  {each.name} at {each.client_host}: {doing}; last heard {silent_s:.1f} s ago, "
             f"session {live.session_timeout_ms / 1000:g} s"
         )
+        if each.member_id in tasks:
+            lines.append(f"    {tasks[each.member_id]}")
+    if "" in tasks:
+        lines.append(f"  {tasks['']}")
     if lag:
         lines.append(f"  committed partitions: {len(lag)}, lag {sum(lag.values())}")
     return "\n".join(lines)
@@ -90,12 +100,13 @@ def rebalance_line(rebalance: Rebalance) -> str:
     took = "not over" if rebalance.duration_ms is None else f"{rebalance.duration_ms} ms"
     generation = "?" if rebalance.to_generation is None else rebalance.to_generation
     members = f"{rebalance.members} member{'s' * (rebalance.members != 1)}"
-    is_consumer = rebalance.group_type == CONSUMER
-    # The journal says of a consumer group how many partitions moved, and not which.
-    moved = f"{rebalance.moved}" if is_consumer else f"{rebalance.moved} of {rebalance.partitions}"
+    has_epochs = rebalance.group_type in WITH_EPOCHS
+    # The journal says of a group with epochs how many partitions or tasks moved, and not which.
+    moved = f"{rebalance.moved}" if has_epochs else f"{rebalance.moved} of {rebalance.partitions}"
     return (
-        f"{'epoch' if is_consumer else 'generation'} {generation}: {trigger.cause}{who}{reason}, "
-        f"{took}, {members}, {moved} partitions moved"
+        f"{'epoch' if has_epochs else 'generation'} {generation}: {trigger.cause}{who}{reason}, "
+        f"{took}, {members}, {moved} "
+        f"{'tasks' if rebalance.group_type == STREAMS else 'partitions'} moved"
     )
 
 

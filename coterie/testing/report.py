@@ -19,6 +19,7 @@ _POLLING = frozenset(
         "Metadata",
         "ShareFetch",
         "ShareGroupHeartbeat",
+        "StreamsGroupHeartbeat",
     }
 )
 _TEAR_DOWN = "----- the test has failed; its tear-down follows -----"

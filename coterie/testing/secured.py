@@ -10,7 +10,13 @@ from coterie.security.acl_text import acl_text
 from coterie.server.broker import Broker as Server
 from coterie.server.security.user_changes import add_user, revoke_user, user_names
 from coterie.testing.access_rules import change_rules, parsed_rules
-from coterie.testing.client_configs import CLASSIC, SHARE, client_config
+from coterie.testing.client_configs import (
+    CLASSIC,
+    CONFLUENT,
+    KAFKA_STREAMS,
+    SHARE,
+    client_config,
+)
 from coterie.testing.described import Described
 from coterie.testing.errors import WrongUse
 from coterie.testing.in_charge import any_server
@@ -53,15 +59,19 @@ class Secured(Described):
         """Return the settings with which a client of a library reaches these brokers.
 
         Args:
-            library: "aiokafka", "kafka-python" or "confluent-kafka".
-            group_id: makes them those of a consumer that starts at the beginning.
+            library: "aiokafka", "kafka-python" or "confluent-kafka"; "kafka-streams" for the
+                properties of an application in Java.
+            group_id: makes them those of a consumer that starts at the beginning; the id of an
+                application of Kafka Streams.
             protocol: "classic", "consumer" for that of KIP-848, or "share" for a ShareConsumer
                 (KIP-932); confluent-kafka speaks these. A share group that has no setting of its
-                own begins at the start of its topics from then on.
+                own begins at the start of its topics from then on. "streams" for that of KIP-1071,
+                which Kafka Streams speaks.
             user: with TLS alone, the name in the certificate of the client; None for none. With a
                 login, the user; None for the first one.
             certificate: "valid", or what is wrong with it: "expired" or "untrusted".
-            more: further settings, which win; confluent-kafka's dots are written as underscores.
+            more: further settings, which win; the dots of confluent-kafka and Kafka Streams are
+                written as underscores.
 
         Raises:
             WrongUse: another library, or one that does not speak the protocol.
@@ -76,7 +86,8 @@ class Secured(Described):
             if user is not None:
                 raise WrongUse('there is no security: make it with security="SSL"')
             return config
-        key = "security.protocol" if library == "confluent-kafka" else "security_protocol"
+        dotted = library in (CONFLUENT, KAFKA_STREAMS)
+        key = "security.protocol" if dotted else "security_protocol"
         secured: dict[str, Any] = {key: self._listener.protocol.value}
         name = user
         if users is not None:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from coterie.authority import CertificateAuthority, LibraryMissing
 from coterie.server.config.listeners import SecurityProtocol
+from coterie.testing.client_configs import CONFLUENT, KAFKA_STREAMS
 from coterie.testing.errors import WrongUse
 from coterie.testing.security_settings import names_store
 
@@ -200,8 +201,15 @@ def _confluent(authority: str, path: str | None, key: str | None) -> dict[str, A
     return config if path is None else config | names
 
 
+def _streams(authority: str, path: str | None, _key: str | None) -> dict[str, Any]:
+    config = {"ssl.truststore.type": "PEM", "ssl.truststore.location": authority}
+    store = {"ssl.keystore.type": "PEM", "ssl.keystore.location": path}
+    return config if path is None else config | store
+
+
 _LIBRARIES: Mapping[str, Callable[[str, str | None, str | None], dict[str, Any]]] = {
     "aiokafka": _aiokafka,
-    "confluent-kafka": _confluent,
+    CONFLUENT: _confluent,
+    KAFKA_STREAMS: _streams,
     "kafka-python": _kafka_python,
 }

@@ -3,11 +3,15 @@
 from coterie.coordinator.groups.group_like import GroupLike
 from coterie.coordinator.groups.offsets import fetch
 from coterie.coordinator.groups.share.group import ShareGroup
+from coterie.coordinator.groups.streams.group import StreamsGroup
 from coterie.near_names import did_you_mean
 from coterie.server.broker import Broker
+from coterie.server.present import MemberSession, sessions_of
+from coterie.server.share.seen_records import SharePartition
 from coterie.testing.in_charge import node_of
 from coterie.testing.members import Member, Partition, member_of, picture
-from coterie.testing.share_partitions import SharePartition, share_lines, share_partitions
+from coterie.testing.share_partitions import share_lines, share_partitions
+from coterie.testing.streams_tasks import Task, task_lines, tasks_of
 
 _DEAD = "Dead"
 _STABLE = "Stable"
@@ -43,8 +47,13 @@ class SeenGroup:
         return isinstance(self.group, ShareGroup)
 
     @property
+    def refuses_expulsion(self) -> bool:
+        """Whether it is of a type from which nobody but a member itself removes the member."""
+        return isinstance(self.group, ShareGroup | StreamsGroup)
+
+    @property
     def generation(self) -> int:
-        """Its generation; -1 if it does not exist."""
+        """Its generation or epoch; -1 if it does not exist."""
         return -1 if self.group is None else self.group.logged_generation()
 
     @property
@@ -56,6 +65,11 @@ class SeenGroup:
     def members(self) -> tuple[Member, ...]:
         """Its members, in the order in which they joined."""
         return () if self.group is None else tuple(map(member_of, self.group.seen_members()))
+
+    @property
+    def sessions(self) -> tuple[MemberSession, ...]:
+        """The sessions of its members, in the same order."""
+        return () if self.group is None else sessions_of(self.group, self.server.now_ms())
 
     @property
     def offsets(self) -> dict[Partition, int]:
@@ -72,6 +86,11 @@ class SeenGroup:
     def share_partitions(self) -> dict[Partition, SharePartition]:
         """The partitions that it reads, if it is a share group."""
         return share_partitions(self.server, self._group_id)
+
+    @property
+    def tasks(self) -> dict[str, Task]:
+        """Its tasks by their names, if it is a streams group."""
+        return tasks_of(self.group)
 
     @property
     def lag(self) -> dict[Partition, int]:
@@ -112,6 +131,7 @@ class SeenGroup:
             text = f"group '{self._group_id}' does not exist: no client has joined or committed"
             return text + others
         lag = {} if self.is_share else self.lag
-        text = picture(self.group, lag, self.server.now_ms(), node_of(self.server))
+        tasks = task_lines(self.group)
+        text = picture(self.group, lag, tasks, self.server.now_ms(), node_of(self.server))
         found = self.share_partitions if self.is_share else {}
         return "\n".join([text, *share_lines(self.server, self._group_id, found, self.members)])

@@ -5,12 +5,14 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from coterie.security.mechanisms import Mechanism
+from coterie.testing.client_configs import CONFLUENT, KAFKA_STREAMS
 from coterie.testing.errors import WrongUse
 
 if TYPE_CHECKING:
     from coterie.security.seeds import ScramSeed
 
 _PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
+_SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
 # Random characters of a password that the test does not give.
 _PASSWORD_BYTES = 16
 
@@ -104,7 +106,14 @@ class Users:
             user: one of the users.
         """
         values = self.mechanism.value, user, self.passwords[user]
-        if library == "confluent-kafka":
+        if library == KAFKA_STREAMS:
+            module = _PLAIN_MODULE if self.mechanism is Mechanism.PLAIN else _SCRAM_MODULE
+            login = f'username="{_escaped(user)}" password="{_escaped(self.passwords[user])}"'
+            return {
+                "sasl.mechanism": self.mechanism.value,
+                "sasl.jaas.config": f"{module} required {login};",
+            }
+        if library == CONFLUENT:
             names = "sasl.mechanism", "sasl.username", "sasl.password"
         else:
             names = "sasl_mechanism", "sasl_plain_username", "sasl_plain_password"

@@ -27,6 +27,12 @@ DEFAULTS = {
     "group.share.min.heartbeat.interval.ms": "5000",
     "group.share.min.record.lock.duration.ms": "15000",
     "group.share.min.session.timeout.ms": "45000",
+    "group.streams.assignment.interval.ms": "1000",
+    "group.streams.heartbeat.interval.ms": "5000",
+    "group.streams.initial.rebalance.delay.ms": "3000",
+    "group.streams.min.heartbeat.interval.ms": "5000",
+    "group.streams.min.session.timeout.ms": "45000",
+    "group.streams.session.timeout.ms": "45000",
     "group.min.session.timeout.ms": "6000",
 }
 # What the checks of logins and rights need: an administrator, an authorizer and tokens.

@@ -323,8 +323,8 @@ _OF_STATES = (
     ),
     Plant(
         "the offsets of a group with members may change",
-        f"{_OFFSETS}:_empty_group",
-        "if group is not None and group.members:",
+        f"{_OFFSETS}:_check_empty",
+        "if group.members:",
         "if False:",
         ("share_offsets/refused",),
     ),

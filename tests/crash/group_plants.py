@@ -120,7 +120,7 @@ PLANTS = (
     ),
     Plant(
         "a deleted group leaves its epoch",
-        f"{_CONSUMER}group_state:ConsumerGroupState.keys",
+        "coterie.coordinator.groups.recorded.group:RecordedGroup.keys",
         fault=without(ConsumerGroupMetadataKey),
         kinds=("death:members:commit",),
     ),
@@ -132,7 +132,7 @@ PLANTS = (
     ),
     Plant(
         "the partitions that a member gives up are free after a load",
-        f"{_CONSUMER}group_state:ConsumerGroupState._set_current",
+        f"{_CONSUMER}group_state:ConsumerGroupState.replace_current",
         "self._occupy(member.pending, member)",
         "pass",
         ("death:members:commit",),
@@ -145,7 +145,7 @@ PLANTS = (
     ),
     Plant(
         "a downgrade leaves the target epoch",
-        f"{_CONSUMER}group_state:ConsumerGroupState.keys",
+        "coterie.coordinator.groups.recorded.group:RecordedGroup.keys",
         fault=without(ConsumerGroupTargetAssignmentMetadataKey),
         kinds=("death:migration:commit",),
     ),

@@ -238,7 +238,7 @@ PAIR_PLANTS = (
         ("members", "delete-group"),
         Plant(
             "a departed member keeps its target",
-            "coterie.coordinator.groups.consumer.group_state:ConsumerGroupState.member_tombstones",
+            "coterie.coordinator.groups.recorded.group:RecordedGroup.member_tombstones",
             fault=without(ConsumerGroupTargetAssignmentMemberKey),
         ),
     ),

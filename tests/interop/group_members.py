@@ -30,7 +30,10 @@ from coterie.protocol.messages.offset_fetch import (
 )
 from coterie.protocol.messages.streams_group_heartbeat import (
     StreamsGroupHeartbeatRequest,
+    StreamsGroupHeartbeatResponse,
     StreamsHeartbeatSubtopology,
+    StreamsHeartbeatTaskIds,
+    StreamsHeartbeatTopicInfo,
     StreamsHeartbeatTopology,
 )
 from coterie.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
@@ -149,57 +152,99 @@ class StreamsMember:
 
     Attributes:
         epoch: the epoch that it was last answered.
+        active, standby: the tasks that it has, as the last answer that listed them did.
     """
 
-    def __init__(self, group: str, member_id: str, topic: str) -> None:
+    def __init__(self, group: str, member_id: str, topic: str, store: str | None = None) -> None:
+        """Describe a member.
+
+        Args:
+            group, member_id, topic: its group, its id, and what it reads.
+            store: the changelog topic of its state; None for no state.
+        """
         self.epoch = 0
+        self.active: list[StreamsHeartbeatTaskIds] = []
+        self.standby: list[StreamsHeartbeatTaskIds] = []
         self._group = group
         self._member_id = member_id
         self._topic = topic
+        self._changelogs = (
+            []
+            if store is None
+            else [
+                StreamsHeartbeatTopicInfo(
+                    name=store, partitions=0, replication_factor=0, topic_configs=[]
+                )
+            ]
+        )
 
     def join(self, bootstrap: str) -> None:
         """Join, as a process of its own."""
-        self.epoch = 0
-        subtopology = StreamsHeartbeatSubtopology(
-            subtopology_id="0",
-            source_topics=[self._topic],
-            source_topic_regex=[],
-            state_changelog_topics=[],
-            repartition_sink_topics=[],
-            repartition_source_topics=[],
-            copartition_groups=[],
-        )
-        self._beat(
-            bootstrap,
-            rebalance_timeout_ms=_TIMEOUT_MS,
-            process_id=f"process-of-{self._member_id}",
-            topology=StreamsHeartbeatTopology(epoch=0, subtopologies=[subtopology]),
-            active_tasks=[],
-            standby_tasks=[],
-            warmup_tasks=[],
-        )
+        self.take(ask(bootstrap, self.joining(), 0))
 
     def beat(self, bootstrap: str) -> int:
         """Send a heartbeat that says nothing new; return the epoch."""
-        self._beat(bootstrap)
+        self.take(ask(bootstrap, self.beating(), 0))
+        return self.epoch
+
+    def confirm(self, bootstrap: str) -> int:
+        """Send a heartbeat with the tasks that it has; return the epoch."""
+        self.take(ask(bootstrap, self.confirming(), 0))
         return self.epoch
 
     def leave(self, bootstrap: str) -> None:
         """Leave the group."""
         self.epoch = _LEAVE
-        self._beat(bootstrap)
+        self.beat(bootstrap)
 
-    def _beat(self, bootstrap: str, **fields: Any) -> None:
-        request = StreamsGroupHeartbeatRequest(
+    def joining(self) -> StreamsGroupHeartbeatRequest:
+        """Return the heartbeat of `join`."""
+        self.epoch, self.active, self.standby = 0, [], []
+        subtopology = StreamsHeartbeatSubtopology(
+            subtopology_id="0",
+            source_topics=[self._topic],
+            source_topic_regex=[],
+            state_changelog_topics=self._changelogs,
+            repartition_sink_topics=[],
+            repartition_source_topics=[],
+            copartition_groups=[],
+        )
+        request = self.confirming()
+        request.rebalance_timeout_ms = _TIMEOUT_MS
+        request.process_id = f"process-of-{self._member_id}"
+        request.topology = StreamsHeartbeatTopology(epoch=0, subtopologies=[subtopology])
+        return request
+
+    def beating(self) -> StreamsGroupHeartbeatRequest:
+        """Return the heartbeat of `beat`."""
+        return StreamsGroupHeartbeatRequest(
             group_id=self._group,
             member_id=self._member_id,
             member_epoch=self.epoch,
             endpoint_information_epoch=-1,
-            **fields,
         )
-        answer = ask(bootstrap, request, 0)
-        check(answer.error_code, f"{request}: {answer.error_message}")
+
+    def confirming(self) -> StreamsGroupHeartbeatRequest:
+        """Return the heartbeat of `confirm`."""
+        request = self.beating()
+        request.active_tasks, request.standby_tasks = self.active, self.standby
+        request.warmup_tasks = []
+        return request
+
+    def take(self, answer: StreamsGroupHeartbeatResponse) -> None:
+        """Take over what an answer says."""
+        check(answer.error_code, f"{self._member_id}: {answer.error_message}")
         self.epoch = answer.member_epoch
+        if answer.active_tasks is not None:
+            self.active, self.standby = (
+                [
+                    StreamsHeartbeatTaskIds(
+                        subtopology_id=each.subtopology_id, partitions=list(each.partitions)
+                    )
+                    for each in tasks or ()
+                ]
+                for tasks in (answer.active_tasks, answer.standby_tasks)
+            )
 
     def commit(self, bootstrap: str, offset: int) -> None:
         """Commit an offset of partition 0 at its epoch."""
@@ -214,7 +259,8 @@ class ClassicMember:
         partitions: the partitions of its topic that it owns.
     """
 
-    def __init__(self, group: str, topic: str) -> None:
+    def __init__(self, group: str, topic: str, session_ms: int = _SESSION_MS) -> None:
+        self._session_ms = session_ms
         self.generation = -1
         self.partitions: list[int] = []
         self._group = group
@@ -232,7 +278,7 @@ class ClassicMember:
         for _ in range(2):
             request = JoinGroupRequest(
                 group_id=self._group,
-                session_timeout_ms=_SESSION_MS,
+                session_timeout_ms=self._session_ms,
                 rebalance_timeout_ms=_TIMEOUT_MS,
                 member_id=self._member_id,
                 protocol_type="consumer",

@@ -115,7 +115,7 @@ PLANTS = {
             fault=_stops,
             also=(
                 Plant(
-                    "lost-timer", f"{_MACHINES}.consumer_group:ProtocolConsumer._tick", fault=_stops
+                    "lost-timer", f"{_MACHINES}.consumer_group:HeartbeatReader._tick", fault=_stops
                 ),
             ),
         ),

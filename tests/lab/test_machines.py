@@ -57,7 +57,7 @@ def test_owner_nodes_prevent_two_readers() -> None:
     assert raised.value.invariant in ("one-reader", "one-owner")
 
 
-@pytest.mark.parametrize("machine", ["cooperative", "consumer"])
+@pytest.mark.parametrize("machine", ["cooperative", "consumer", "streams"])
 def test_member_that_closes_reads_nothing_after_its_last_commit(machine: str) -> None:
     outcome = run(machine, load_scenario("rolling-deploy"), 0)
     assert outcome.metrics["duplicates"] == 0
@@ -195,6 +195,18 @@ def test_a_partition_of_a_dead_member_of_a_share_group_waits_for_its_session() -
 def test_a_partition_that_members_share_survives_one_of_them() -> None:
     outcome = step("share", 4, 2, "crash")
     assert outcome.metrics["unowned"] == 0
+
+
+def test_the_first_tasks_of_a_streams_group_wait_for_more_members() -> None:
+    """Without the initial delay the first one gets all of them, and has to give some up."""
+    scenario = load_scenario("scale-out").resized(1, 6)._replace(form_s=0)
+    scenario = scenario._replace(script=[{"at_s": 0.5, "do": "join", "count": 2}])
+    at_once, delayed = (
+        run("streams", scenario, 0, RunOptions({"initial_delay_ms": delay_ms})).metrics["moves"]
+        for delay_ms in (0, 3_000)
+    )
+    assert (at_once or 0) > 0
+    assert delayed == 0
 
 
 def test_a_lock_ends_while_its_member_stands_still() -> None:

@@ -42,6 +42,26 @@ def test_member_of_the_consumer_protocol_gives_up_and_says_so_before_the_other_t
     ]
 
 
+def test_member_of_a_streams_group_confirms_what_it_gave_up_before_the_other_takes() -> None:
+    lines, _ = traced("streams", 1, 3)
+    begin = lines.index("event start pod-0001 0")
+    shown = ("pod-", "coordinator raises", "stops", "reads pod-0001.1")
+    found = [line.rsplit(" 6", 1)[0] for line in lines[begin:] if line.startswith(shown)]
+    (taken,) = [line.rsplit(" ", 1)[1] for line in found if line.startswith("stops")]
+    kept = ",".join(sorted({"t-0", "t-1", "t-2"} - {taken}))
+    assert found == [
+        "pod-0001.1 Heartbeat epoch=0 owned=-",
+        "coordinator raises the epoch epoch=3 because=join",
+        "pod-0001.1 Heartbeat answered epoch=3 assigned=-",
+        f"pod-0000.1 Heartbeat answered epoch=2 assigned={kept}",
+        f"stops pod-0000.1 {taken}",
+        f"pod-0000.1 Heartbeat epoch=2 owned={kept}",
+        f"pod-0001.1 Heartbeat answered epoch=3 assigned={taken}",
+        f"pod-0001.1 Heartbeat epoch=3 owned={taken}",
+        f"reads pod-0001.1 {taken}",
+    ]
+
+
 def test_nodes_and_watches_of_the_zookeeper_era() -> None:
     lines, _ = traced("zookeeper", 1, 2)
     ids, owners = "/consumers/group/ids", "/consumers/group/owners/t"

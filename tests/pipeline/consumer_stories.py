@@ -1,4 +1,4 @@
-"""Consumer groups (KIP-848) on our coordinator in virtual time, and what a broker keeps of them."""
+"""Groups on our coordinator in virtual time, and what a broker keeps of them."""
 
 from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
@@ -23,29 +23,22 @@ _CLASSIC_GROUP = 2
 REBALANCE_MS = 60_000
 
 
-class ConsumerStory(ConsumerHarness):
-    """A coordinator whose members send heartbeats, and all that it has written.
+class Recording(ConsumerHarness):
+    """A coordinator in virtual time, and all that a broker keeps of what it writes.
 
     Attributes:
         kept: its group log and its journal.
         rows, logged: its group log as rows of the views `consumer_epochs` and `groups`.
         facts: its facts about the group `g`.
-        slow: the members that report what they were asked to give up as theirs.
-        silent: the members that send no heartbeat.
     """
 
-    def __init__(self, topics: Mapping[str, int]) -> None:
+    def __init__(self, topics: dict[str, int], **settings: Any) -> None:
         self.kept = KeptRecords(0)
         self.rows: list[dict[str, Any]] = []
         self.logged: list[dict[str, Any]] = []
         self.facts: list[Any] = []
-        self.slow: set[str] = set()
-        self.silent: set[str] = set()
         self._names: dict[str, str] = {}
-        self._epochs: dict[str, int] = {}
-        self._owned: dict[str, dict[bytes, list[int]]] = {}
-        self._told: dict[str, dict[bytes, list[int]]] = {}
-        super().__init__(topics)
+        super().__init__(topics, **settings)
 
     def put_topic(self, name: str, topic_id: bytes, partitions: int) -> None:
         """See `CoordinatorHarness`."""
@@ -72,6 +65,42 @@ class ConsumerStory(ConsumerHarness):
         self.kept.add(self.now_ms, effects.events)
         self.facts += [each.fact for each in effects.events if each.group_id == "g"]
         super().carry_out(effects, to)
+
+    def write(self, directory: Path) -> str:
+        """Write a data directory with the logs and the ids of the topics; return its path."""
+        # A group that comes last, so that the records end now.
+        self.enter("last", "orders", group_id="last")
+        self.kept.write(str(directory))
+        for text, name in self._names.items():
+            partition = directory / f"{name}-0"
+            partition.mkdir(exist_ok=True)
+            (partition / "partition.metadata").write_text(f"version: 0\ntopic_id: {text}\n")
+        return str(directory)
+
+    # -- what is read of it ------------------------------------------------------------------------
+
+    def history(self, *, log: bool = True, journal: bool = True) -> GroupHistory:
+        """Return the history of the group, from the log, the journal or both."""
+        rows, facts = self.rows if log else [], self.facts if journal else []
+        logged = generations_of(self.logged) if log else ()
+        return group_history("g", facts, logged, rows, self._names)
+
+
+class ConsumerStory(Recording):
+    """A coordinator whose members send heartbeats.
+
+    Attributes:
+        slow: the members that report what they were asked to give up as theirs.
+        silent: the members that send no heartbeat.
+    """
+
+    def __init__(self, topics: Mapping[str, int]) -> None:
+        self.slow: set[str] = set()
+        self.silent: set[str] = set()
+        self._epochs: dict[str, int] = {}
+        self._owned: dict[str, dict[bytes, list[int]]] = {}
+        self._told: dict[str, dict[bytes, list[int]]] = {}
+        super().__init__(dict(topics))
 
     # -- members -----------------------------------------------------------------------------------
 
@@ -134,29 +163,10 @@ class ConsumerStory(ConsumerHarness):
         if not (lost and name in self.slow):
             self._owned[name] = given
 
-    def write(self, directory: Path) -> str:
-        """Write a data directory with the logs and the ids of the topics; return its path."""
-        # A group that comes last, so that the records end now.
-        self.enter("last", "orders", group_id="last")
-        self.kept.write(str(directory))
-        for text, name in self._names.items():
-            partition = directory / f"{name}-0"
-            partition.mkdir(exist_ok=True)
-            (partition / "partition.metadata").write_text(f"version: 0\ntopic_id: {text}\n")
-        return str(directory)
-
-    # -- what is read of it ------------------------------------------------------------------------
-
-    def history(self, *, log: bool = True, journal: bool = True) -> GroupHistory:
-        """Return the history of the group, from the log, the journal or both."""
-        rows, facts = self.rows if log else [], self.facts if journal else []
-        logged = generations_of(self.logged) if log else ()
-        return group_history("g", facts, logged, rows, self._names)
-
 
 def orders(partitions: int = 6) -> ConsumerStory:
     """Return a cluster with one topic."""
     return ConsumerStory({"orders": partitions})
 
 
-__all__ = ["HEARTBEAT_MS", "REBALANCE_MS", "ConsumerStory", "orders", "topic_id"]
+__all__ = ["HEARTBEAT_MS", "REBALANCE_MS", "ConsumerStory", "Recording", "orders", "topic_id"]

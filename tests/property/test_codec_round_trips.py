@@ -12,7 +12,7 @@ from tests.codecs import slow
 from tests.codecs.catalogue import MESSAGES, RESPONSES, pair_id, versions_of
 from tests.codecs.instances import messages, project
 
-_SETTINGS = settings(max_examples=25, deadline=None, derandomize=True)
+_SETTINGS = settings(max_examples=10, deadline=None, derandomize=True)
 
 
 @pytest.mark.parametrize("cls", MESSAGES, ids=pair_id)

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from coterie.conformance.harness import START_MS
 from coterie.coordinator.groups.consumer.group import ConsumerGroup
-from coterie.coordinator.groups.consumer.records import KEYS
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.consumer_protocol import (
     ConsumerProtocolSubscription,
@@ -179,7 +178,7 @@ def test_records_that_are_read_again_change_nothing(steps: list[tuple[Any, ...]]
     before = image(group)
     for raw_key, raw_value in newest(model.harness.logs[0]).items():
         key = decode_key(raw_key)
-        if type(key) in KEYS:
+        if type(key) in ConsumerGroup.KEYS.all:
             assert not isinstance(key, UnknownKey)
             group.apply(key, decode_value(key, raw_value))
     assert image(group) == before

@@ -17,7 +17,7 @@ from compilation.freshness import (
     note_of,
     remember,
 )
-from compilation.selection import HOT, compiled_modules, is_hot
+from compilation.selection import HOT, compiled_modules, is_hot, is_rare
 from compilation.tree import ROOT
 
 TYPES = """\
@@ -176,6 +176,15 @@ def test_a_form_without_its_library_is_not_up_to_date(sources: Path) -> None:
     assert not is_up_to_date(sources)
 
 
+def test_a_form_without_optimisation_is_only_up_to_date_for_tests(sources: Path) -> None:
+    pytest.importorskip("librt", reason="only the extra dev has the run-time library of mypyc")
+    remember(digest_of_sources(sources), sources, is_unoptimised=True)
+    assert not is_up_to_date(sources)
+    assert is_fresh(sources, sources, allow_unoptimised=True)
+    (sources / "coterie/protocol/wire.py").write_text("2\n")
+    assert not is_fresh(sources, sources, allow_unoptimised=True)
+
+
 def test_hot_modules_exist_and_are_compiled() -> None:
     modules = {
         ".".join(module.with_suffix("").parts) for module in compiled_modules(ROOT / "coterie")
@@ -192,6 +201,14 @@ def test_hot_modules_exist_and_are_compiled() -> None:
         "protocol.messages.sync_group",
     } <= hot
     assert "server.handlers.create_topics" not in hot
+    rare = {module for module, name in names.items() if is_rare(name)}
+    assert {
+        "server.handlers.create_topics",
+        "protocol.messages.describe_quorum",
+        "coordinator.groups.share.describe",
+    } & rare == {"server.handlers.create_topics", "protocol.messages.describe_quorum"}
+    assert not rare & {"protocol.messages.list_offsets", "protocol.messages.delete_groups"}
+    assert not rare & hot
     # mypyc's own library is always used; the file of the library runs once.
     assert is_hot("dict_ops.c")
     assert not is_hot("__native_coterie.c")

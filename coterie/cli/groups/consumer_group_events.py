@@ -1,16 +1,25 @@
-"""The lines of `coterie groups history` about consumer groups (KIP-848)."""
+"""The lines of `coterie groups history` about groups with epochs.
+
+These are consumer groups (KIP-848), share groups and streams groups, of which the tasks are counted
+where the others have partitions.
+"""
 
 from collections.abc import Callable
 from typing import Any
 
 from coterie.cli.output import printable
 from coterie.cli.timeline import Event, joined_text, member_name
+from coterie.client.group_description import CONSUMER_GROUP, STREAMS_GROUP
 from coterie.client.names import counted
 from coterie.client.times import duration_text
 from coterie.protocol.messages import consumer_group_facts as facts
 
 _UNKNOWN_MS = -1
-_CONSUMER = "consumer"
+
+
+def _unit(fact: facts.TargetComputed | facts.MemberReconciled) -> str:
+    """Return what members are given."""
+    return "task" if fact.group_type == STREAMS_GROUP else "partition"
 
 
 def _epoch_raised(fact: facts.GroupEpochRaised) -> Event:
@@ -24,15 +33,15 @@ def _target_computed(fact: facts.TargetComputed) -> Event:
     details = joined_text(
         printable(fact.assignor),
         f"{counted(fact.changed_members, 'member')} of {fact.member_count} with another target",
-        f"{counted(moved, 'partition')} to move" if moved else None,
+        f"{counted(moved, _unit(fact))} to move" if moved else None,
     )
     return Event(fact.at_ms, "·", "", f"target of epoch {fact.epoch}", details)
 
 
 def _member_reconciled(fact: facts.MemberReconciled) -> Event:
     details = joined_text(
-        f"{counted(fact.revoked, 'partition')} to give up" if fact.revoked else None,
-        f"{counted(fact.added, 'partition')} more" if fact.added else None,
+        f"{counted(fact.revoked, _unit(fact))} to give up" if fact.revoked else None,
+        f"{counted(fact.added, _unit(fact))} more" if fact.added else None,
         f"epoch {fact.previous_epoch} to {fact.epoch}"
         if fact.previous_epoch != fact.epoch
         else f"at epoch {fact.epoch}",
@@ -50,7 +59,7 @@ def _converged(fact: facts.GroupConverged) -> Event:
 def _type_changed(fact: facts.GroupTypeChanged) -> Event:
     # The number goes on.
     generation, epoch = f"generation {fact.epoch}", f"epoch {fact.epoch}"
-    upgrade = fact.group_type == _CONSUMER
+    upgrade = fact.group_type == CONSUMER_GROUP
     details = joined_text(
         "the group became a consumer group" if upgrade else "the group became a classic group",
         f"{generation} is {epoch} now" if upgrade else f"{epoch} is {generation} now",

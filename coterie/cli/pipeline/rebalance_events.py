@@ -31,7 +31,7 @@ from coterie.client.times import duration_text
 from coterie.pipeline.timeline.departures import RECORDED
 from coterie.pipeline.timeline.epoch_handovers import GIVEN_UP
 from coterie.pipeline.timeline.from_log import CHANGED_MEMBERS
-from coterie.pipeline.timeline.model import CONSUMER, DOWNGRADE
+from coterie.pipeline.timeline.model import DOWNGRADE, STREAMS, WITH_EPOCHS
 from coterie.protocol.messages import connect_protocol
 
 _EVIDENCE = {
@@ -81,8 +81,8 @@ def rebalance_events(story: RebalanceStory) -> Iterator[Event]:
 
 
 def _unit(row: Row) -> str:
-    """Return what is numbered: a consumer group (KIP-848) has epochs."""
-    return "epoch" if row.get("group_type") == CONSUMER else "generation"
+    """Return what is numbered: consumer groups (KIP-848) and streams groups have epochs."""
+    return "epoch" if row.get("group_type") in WITH_EPOCHS else "generation"
 
 
 def _numbers(row: Row) -> str:
@@ -190,8 +190,11 @@ def _skipped_text(row: Row) -> str:
 def _cost(row: Row) -> str:
     if row["completed_ts"] is None or not row["partitions"]:
         return ""
-    unit = "task" if row["protocol"] in connect_protocol.PROTOCOLS else "partition"
+    unit = "task" if _has_tasks(row) else "partition"
     first = 2 if _unit(row) == "epoch" else 1
+    if row.get("group_type") == STREAMS:
+        # It may rise again before there are tasks.
+        first += row["skipped_generations"]
     if row["from_generation"] is None and row["to_generation"] <= first:
         # Nothing was interrupted [pipeline/unowned-time].
         return f"{counted(row['partitions'], unit)} assigned for the first time"
@@ -232,7 +235,7 @@ def _epochs(story: RebalanceStory) -> Iterator[str]:
             given += "" if ended_by == GIVEN_UP else f" ({ended_by})"
         taken = None if take_over_ms is None else f"taken over {duration_text(take_over_ms)} later"
         yield joined_text(
-            f"{partition_ranges(sorted(places))}: {story.name(giver)} to {story.name(taker)}",
+            f"{_text_of(story)(sorted(places))}: {story.name(giver)} to {story.name(taker)}",
             given,
             taken,
         )
@@ -278,8 +281,14 @@ def _generation_event(
 
 
 def _text_of(story: RebalanceStory) -> Callable[[Sequence[TopicPartition]], str]:
-    """Return what makes a text of partitions, or of Connect's tasks."""
-    return work_text if story.row["protocol"] in connect_protocol.PROTOCOLS else partition_ranges
+    """Return what makes a text of partitions, or of tasks."""
+    return work_text if _has_tasks(story.row) else partition_ranges
+
+
+def _has_tasks(row: Row) -> bool:
+    """Return whether members have the tasks of Connect or of a streams group."""
+    is_of_connect = row["protocol"] in connect_protocol.PROTOCOLS
+    return is_of_connect or row.get("group_type") == STREAMS
 
 
 def _acquired(

@@ -1,7 +1,7 @@
 """What is known of each rebalance of a group: its row, its generations, owners and members."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
 from types import MappingProxyType
 from typing import NamedTuple
@@ -10,8 +10,9 @@ from coterie.cli.output import Row
 from coterie.cli.timeline import TopicPartition, member_name
 from coterie.client.names import short_member
 from coterie.pipeline.report.history import CompletedGeneration
-from coterie.pipeline.timeline.model import CONSUMER
+from coterie.pipeline.timeline.model import WITH_EPOCHS
 from coterie.pipeline.timeline.sessions import REPLACED, RESTARTED_FREELY
+from coterie.pipeline.timeline.tasks import OWNING_ROLES
 
 
 class OwnershipSnapshot(NamedTuple):
@@ -30,11 +31,11 @@ class OwnershipSnapshot(NamedTuple):
 class _OwnershipReplay:
     """Works out the ownership at one moment after the other."""
 
-    def __init__(self, ownership: Sequence[Row], sessions: Sequence[Row]) -> None:
+    def __init__(self, ownership: Iterable[Row], sessions: Sequence[Row]) -> None:
         """Begin before the first change.
 
         Args:
-            ownership: rows of the table `ownership`.
+            ownership: rows of the table `ownership`, without copies of tasks.
             sessions: rows of the table `member_sessions`, which has members without partitions too.
         """
         changes: list[tuple[int, bool, Row]] = []
@@ -102,7 +103,7 @@ class RebalanceStory(NamedTuple):
             rebalance: rows of `member_sessions`.
         departures: rows of `member_sessions` of the members that left with it.
         names: the names of members by key.
-        bumps, handovers: of a consumer group its rows of `epoch_bumps` and `epoch_handovers`.
+        bumps, handovers: of a group with epochs its rows of `epoch_bumps` and `epoch_handovers`.
     """
 
     row: Row
@@ -142,7 +143,8 @@ def rebalance_stories(
         generations: its completed generations. The tables have none of consumer groups; their
             assignments come from `ownership`.
     """
-    replay = _OwnershipReplay(tables["ownership"], tables["member_sessions"])
+    owned = (row for row in tables["ownership"] if row.get("role") in OWNING_ROLES)
+    replay = _OwnershipReplay(owned, tables["member_sessions"])
     moves_by_end: dict[tuple[int, int | None], list[Row]] = {}
     for move in moves:
         moves_by_end.setdefault((move["at_ts"], move["to_generation"]), []).append(move)
@@ -162,7 +164,7 @@ def rebalance_stories(
                 steps.append(CompletedStep(last, end_ms, replay.at(end_ms)))
         rebalance_moves = moves_by_end.get((end_ms or -1, last), [])
         story = RebalanceStory(row, before, steps, rebalance_moves)
-        if row.get("group_type") == CONSUMER:
+        if row.get("group_type") in WITH_EPOCHS:
             story = story._replace(
                 bumps=_of_epochs(_within(tables.get("epoch_bumps", ()), "at_ts", row), row),
                 handovers=_of_epochs(
@@ -185,7 +187,7 @@ def _within(rows: Sequence[Row], column: str, rebalance: Row) -> list[Row]:
 
 def _epochs_began_ms(rebalance: Row) -> int:
     """Return when a rebalance of epochs began; a generation before it may have the same number."""
-    if rebalance.get("group_type") != CONSUMER:
+    if rebalance.get("group_type") not in WITH_EPOCHS:
         return -1
     began_ms: int | None = rebalance["started_ts"]
     return -1 if began_ms is None else began_ms

@@ -1,5 +1,6 @@
 """Checks of consumer groups (KIP-848): members that do not follow the epochs of their group, and
-subscriptions that give them nothing. Each takes an observation and returns its findings.
+subscriptions that give them nothing. Each takes an observation and returns its findings. Streams
+groups have epochs, too; `tasks.py` has what their members hold back.
 
 A member owns what it is assigned and what it has yet to give up; its target is what it shall have
 [client/checks-of-epochs].
@@ -18,6 +19,7 @@ from coterie.client.health.finding import (
     warning,
 )
 from coterie.client.health.observation import Observation, short_name
+from coterie.client.health.tasks import asked_members
 from coterie.client.names import counted, printable
 from coterie.protocol.messages.consumer_group_facts import MemberReconciled, TargetComputed
 
@@ -44,6 +46,8 @@ class Held(NamedTuple):
 
 def held_back_partitions(seen: Observation) -> Iterator[Finding]:
     """A member has partitions that are another one's by the target, at both looks."""
+    if seen.has_tasks:
+        return
     held = held_partitions(seen.group)
     earlier = held if seen.earlier is None else held_partitions(seen.earlier)
     members = {each.member_id: each for each in seen.group.members}
@@ -125,11 +129,11 @@ def _why(seen: Observation, member: DescribedMember) -> str:
 
 def stale_epoch(seen: Observation) -> Iterator[Finding]:
     """Members were at the same epoch at both looks, before that of the target."""
-    if seen.earlier is None or seen.seconds < _HEARTBEAT_S or not seen.is_consumer_group:
+    if seen.earlier is None or seen.seconds < _HEARTBEAT_S or not seen.has_epochs:
         return
     target_epoch, earlier_target = seen.group.assignment_epoch, seen.earlier.assignment_epoch
     before = {each.member_id: each.member_epoch for each in seen.earlier.members}
-    held = held_partitions(seen.group)
+    held = held_partitions(seen.group).keys() | asked_members(seen)
     stale = [
         each
         for each in seen.group.members

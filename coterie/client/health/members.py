@@ -20,8 +20,8 @@ _EVEN = 1
 
 def stuck_rebalance(seen: Observation) -> Iterator[Finding]:
     """The group rebalanced at both looks, or, as a warning, rebalances at the only one."""
-    # In a consumer group nobody waits for all others; `epochs.py` has checks of its own.
-    if not seen.is_rebalancing or seen.is_consumer_group:
+    # With epochs nobody waits for all others; `epochs.py` has checks of its own.
+    if not seen.is_rebalancing or seen.has_epochs:
         return
     state = seen.group.state
     wait = (
@@ -60,7 +60,7 @@ def unassigned_partitions(seen: Observation) -> Iterator[Finding]:
             f"{counted(len(free), 'partition', 'has', 'have')} no owner although the group"
             " subscribes to the topic, so the records are not read.",
             "The coordinator assigns them when the next heartbeat of a member comes; check again."
-            if seen.is_consumer_group
+            if seen.has_epochs
             else "Partitions that were added a moment ago are assigned when the members refresh"
             " their metadata (metadata.max.age.ms, 5 minutes). Otherwise the assignor left them"
             " out: preview it with `coterie groups assign`, and restart the leader of the group.",
@@ -70,7 +70,8 @@ def unassigned_partitions(seen: Observation) -> Iterator[Finding]:
 def assigned_twice(seen: Observation) -> Iterator[Finding]:
     """A partition has two owners."""
     twice = {each: names for each, names in seen.owners.items() if len(names) > 1}
-    if twice:
+    # Tasks of several subtopologies may read one partition.
+    if twice and not seen.has_tasks:
         members = names_text(name for names in twice.values() for name in names)
         yield error(
             partitions_text(list(twice)),
@@ -150,7 +151,7 @@ def mixed_clients(seen: Observation) -> Iterator[Finding]:
 def idle_members(seen: Observation) -> Iterator[Finding]:
     """Members own nothing."""
     idle = [short_name(each) for each in _subscribers(seen) if not each.partition_count]
-    if not idle:
+    if not idle or seen.has_tasks:
         return
     count = len(seen.owners)
     more = len(seen.consumers) > count
@@ -172,6 +173,9 @@ def idle_members(seen: Observation) -> Iterator[Finding]:
 def uneven_assignment(seen: Observation) -> Iterator[Finding]:
     """Members with the same subscription have numbers of partitions that differ by more than"
     " one."""
+    if seen.has_tasks:
+        # Its tasks are even, and read different numbers of partitions.
+        return
     consumers = seen.consumers
     subscriptions = Counter(tuple(sorted(member.topics or ())) for member in consumers)
     counts = sorted(member.partition_count for member in consumers)

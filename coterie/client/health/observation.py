@@ -6,7 +6,13 @@ from typing import NamedTuple, Protocol
 
 from coterie.client.cluster import Cluster, TopicPartition
 from coterie.client.consumer_groups import with_matched_topics
-from coterie.client.group_description import CONSUMER_GROUP, DescribedMember, GroupDescription
+from coterie.client.group_description import (
+    CONSUMER_GROUP,
+    SHARE_GROUP,
+    STREAMS_GROUP,
+    DescribedMember,
+    GroupDescription,
+)
 from coterie.client.groups import CONSUMER_PROTOCOL_TYPE, describe_groups
 from coterie.client.history import NoJournal
 from coterie.client.journal_reader import read_histories
@@ -20,8 +26,11 @@ from coterie.protocol.messages.journal_records import Fact
 REBALANCING = ("PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling")
 
 
-# The types of groups whose members own partitions and commit offsets.
-CHECKED_TYPES = ("classic", "consumer")
+# The state of a streams group whose topology is not valid, so that there are no tasks.
+NOT_READY = "NotReady"
+
+# The types of groups that can be checked.
+CHECKED_TYPES = ("classic", CONSUMER_GROUP, STREAMS_GROUP, SHARE_GROUP)
 
 
 class Look(NamedTuple):
@@ -120,9 +129,25 @@ class Observation(NamedTuple):
         return self.group.type == CONSUMER_GROUP
 
     @property
+    def is_share_group(self) -> bool:
+        """Whether its members share partitions (KIP-932)."""
+        return self.group.type == SHARE_GROUP
+
+    @property
+    def has_tasks(self) -> bool:
+        """Whether it is a streams group (KIP-1071); its members own what their tasks read."""
+        return self.group.type == STREAMS_GROUP
+
+    @property
+    def has_epochs(self) -> bool:
+        """Whether its members follow epochs on their own, and nobody waits for all of them."""
+        return self.is_consumer_group or self.has_tasks
+
+    @property
     def consumers(self) -> list[DescribedMember]:
         """The members with a known subscription; none while the group rebalances."""
-        if self.is_rebalancing or self.group.protocol_type != CONSUMER_PROTOCOL_TYPE:
+        known = self.has_tasks or self.group.protocol_type == CONSUMER_PROTOCOL_TYPE
+        if self.is_rebalancing or self.group.state == NOT_READY or not known:
             return []
         return [member for member in self.group.members if member.topics is not None]
 

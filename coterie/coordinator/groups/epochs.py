@@ -6,7 +6,7 @@ into a record of its own.
 
 from collections.abc import Collection
 from enum import Enum
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from coterie.coordinator.topic_image import TopicsImage
 from coterie.protocol.messages.consumer_group_facts import GroupEpochRaised
@@ -48,6 +48,11 @@ class Instigator(NamedTuple):
     client_host: str
 
 
+def instigator_of(member: Any) -> Instigator:
+    """Return a member of a group of any type as the one that caused something."""
+    return Instigator(member.member_id, member.instance_id, member.client_id, member.client_host)
+
+
 class SubscribedGroup(Protocol):
     """A group that subscribes to topics.
 
@@ -67,6 +72,10 @@ class SubscribedGroup(Protocol):
     @property
     def member_count(self) -> int:
         """The number of its members."""
+
+    @property
+    def group_type(self) -> str:
+        """The name of its type."""
 
     def subscribed_topics(self) -> Collection[str]:
         """Return the topics to which members subscribe, whether they exist or not."""
@@ -95,7 +104,11 @@ def epoch_raised(
     group.checked_version = group.topics.version
     group.bumped_ms = now_ms
     raised = GroupEpochRaised(
-        at_ms=now_ms, epoch=group.epoch, cause=cause.value, member_count=group.member_count
+        at_ms=now_ms,
+        epoch=group.epoch,
+        cause=cause.value,
+        member_count=group.member_count,
+        group_type=group.group_type,
     )
     if instigator is not None:
         raised.member_id, raised.group_instance_id, raised.client_id, raised.client_host = (

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
 from coterie.coordinator.groups.group_partitions import GroupPartitions
+from coterie.coordinator.groups.recorded.describe import AskedGroup, described
 from coterie.coordinator.groups.shard import GroupShard
 from coterie.coordinator.kernel.effects import Effects
 from coterie.coordinator.kernel.request import RequestContext
@@ -87,31 +88,29 @@ class GroupRequests(GroupPartitions):
 
     def look_at_each(
         self,
-        look: Callable[[GroupShard, Any], Any],
-        asked: Callable[..., Any],
-        whole: Any,
-        parts: list[Any],
+        asked: type[AskedGroup],
+        response: Callable[..., Any],
         now_ms: int,
         request: Any,
         context: RequestContext,
+        look: Callable[[GroupShard, Any], Any] = described,
     ) -> Effects[Any]:
         """Let groups be described; those without an id come first, as in Kafka.
 
         Args:
-            look: returns the part of one group.
-            asked: makes the part of the request of one group.
-            whole: the response.
-            parts: its list of groups.
+            asked: the class of the parts of the request.
+            response: makes the response of `groups`.
             now_ms: the time.
             request: the request, with `group_ids`.
             context: where it comes from.
+            look: returns the part of one group.
         """
         with_operations = request.include_authorized_operations
         group_ids = sorted(request.group_ids, key=bool)
-        parts += [None] * len(group_ids)
+        parts: list[Any] = [None] * len(group_ids)
         return self.run_for_each(
             lambda shard, group, _: Effects(look(shard, group)),
-            MultiGroupResponse(context.to, whole, parts),
+            MultiGroupResponse(context.to, response(groups=parts), parts),
             [asked(each, with_operations=with_operations) for each in group_ids],
             now_ms,
             context.version,

@@ -32,7 +32,7 @@ class GroupRecords:
         keys: the classes of the keys of its records.
     """
 
-    def __init__(self, keys: tuple[type, ...]) -> None:
+    def __init__(self, keys: tuple[type[Message], ...]) -> None:
         """Start without records of these keys."""
         self.keys = keys
 

@@ -25,17 +25,16 @@ from coterie.coordinator.groups.consumer.describe import (
     DescribedConsumerGroup,
     SeenConsumerGroups,
     describe_consumer_group,
-    see_consumer_group,
 )
 from coterie.coordinator.groups.consumer.following import follow
 from coterie.coordinator.groups.consumer.heartbeat import heartbeat as consumer_heartbeat
 from coterie.coordinator.groups.consumer.heartbeat import unchanged
-from coterie.coordinator.groups.consumer.refusal import heartbeat_error
 from coterie.coordinator.groups.consumer.upgrade import conversion_steps
 from coterie.coordinator.groups.consumer.validation import check_shape
 from coterie.coordinator.groups.group_type import GroupTypes
 from coterie.coordinator.groups.offsets import commit, delete_offsets, fetch, fetch_group
 from coterie.coordinator.groups.pending_offsets import TransactionEnd
+from coterie.coordinator.groups.recorded.refusal import heartbeat_error
 from coterie.coordinator.groups.refusal import Refusal
 from coterie.coordinator.groups.responses import DeletedGroup, DescribedGroup
 from coterie.coordinator.groups.served_types import SERVED_TYPES
@@ -177,7 +176,7 @@ class GroupCoordinator(ShareGroupRequests):
         try:
             check_shape(request, context.version, self.config.consumer.assignors)
         except Refusal as refusal:
-            return Effects(heartbeat_error(refusal.error, refusal.text))
+            return Effects(heartbeat_error(request, refusal.error, text=refusal.text))
         return self.run(consumer_heartbeat, _NONE, now_ms, request, context)
 
     def unchanged_heartbeat(
@@ -407,20 +406,21 @@ class GroupCoordinator(ShareGroupRequests):
         self, now_ms: int, request: ConsumerGroupDescribeRequest, context: RequestContext
     ) -> Effects[ConsumerGroupDescribeResponse]:
         """Handle a ConsumerGroupDescribe; groups without an id come first, as in Kafka."""
-        parts: list[Any] = []
-        whole = ConsumerGroupDescribeResponse(groups=parts)
         return self.look_at_each(
-            describe_consumer_group, DescribedConsumerGroup, whole, parts, now_ms, request, context
+            DescribedConsumerGroup,
+            ConsumerGroupDescribeResponse,
+            now_ms,
+            request,
+            context,
+            describe_consumer_group,
         )
 
     def see_consumer_groups(
         self, now_ms: int, request: ConsumerGroupDescribeRequest, context: RequestContext
     ) -> Effects[SeenConsumerGroups]:
         """Return what there is to describe of large groups, which takes long."""
-        parts: list[Any] = []
-        whole = SeenConsumerGroups(parts)
         return self.look_at_each(
-            see_consumer_group, DescribedConsumerGroup, whole, parts, now_ms, request, context
+            DescribedConsumerGroup, SeenConsumerGroups, now_ms, request, context
         )
 
     def delete_groups(

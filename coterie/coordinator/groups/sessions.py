@@ -52,6 +52,13 @@ def start_session(step: GroupStep[Any], member: Any, kind: str, timeout_ms: int)
     extend_session(step, member, kind, timeout_ms)
 
 
+def end_session(step: GroupStep[Any], member: SessionMember, kind: str) -> None:
+    """Cancel the timer of a member's session, if it is armed."""
+    if member.armed_ms:
+        member.armed_ms = 0
+        step.cancel(kind, member.member_id)
+
+
 def has_session_left(step: GroupStep[Any], member: SessionMember, kind: str) -> bool:
     """Handle that the entry of a session has fired; return whether it was armed again."""
     assert member.armed_ms <= step.now_ms, f"the timer of {member.member_id} fired early"

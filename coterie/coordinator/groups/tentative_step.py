@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 from coterie.coordinator.groups.batch_size import encoded_batch
 from coterie.coordinator.groups.partition_state import PartitionState
 from coterie.coordinator.groups.recorded.group import RecordedGroup
-from coterie.coordinator.groups.recorded.records import RecordedGroups
+from coterie.coordinator.groups.recorded.records import logged_groups
 from coterie.coordinator.groups.refusal import Refusal
 from coterie.coordinator.groups.step import NO_REQUEST, GroupStep
 from coterie.coordinator.kernel.append import Pair, Record
@@ -21,7 +21,7 @@ from coterie.coordinator.kernel.request import RequestContext
 from coterie.protocol.messages.journal_records import Fact
 from coterie.protocol.wire import Message
 
-G = TypeVar("G", bound=RecordedGroup)
+G = TypeVar("G", bound=RecordedGroup[Any])
 
 
 class TentativeStep(GroupStep[G], Generic[G]):
@@ -29,11 +29,14 @@ class TentativeStep(GroupStep[G], Generic[G]):
 
     Attributes:
         creates: whether the group is a new one.
+        computation: the computation of a large target that follows this step.
         facts: what has happened, until it is known that the records fit.
     """
 
-    __slots__ = ("_before", "_bumped_ms", "_checked_version", "_encoded", "_members", "creates",
-                 "facts")  # fmt: skip
+    __slots__ = (
+        "_before", "_bumped_ms", "_checked_version", "_encoded", "_members", "_most_members",
+        "computation", "creates", "facts",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -46,7 +49,9 @@ class TentativeStep(GroupStep[G], Generic[G]):
         GroupStep.__init__(self, partition, group, now_ms, Effects(), context)
         self.creates = False
         self.facts: list[Fact] = []
+        self.computation: Any = None
         self._checked_version, self._bumped_ms = group.checked_version, group.bumped_ms
+        self._most_members = group.most_members
         # The values that the records have replaced.
         self._before: list[Record] = []
         # Records that are encoded already, by their places.
@@ -99,6 +104,13 @@ class TentativeStep(GroupStep[G], Generic[G]):
         self.effects.operation = None
         # The epoch that a changed topic has raised may be among what was taken back.
         group.checked_version, group.bumped_ms = self._checked_version, self._bumped_ms
+        assert self._most_members <= group.most_members, f"{group} forgets members that it has had"
+        group.most_members = self._most_members
+        assert not self.creates or self._is_as_new(), f"{group} is new and has records"
+
+    def _is_as_new(self) -> bool:
+        """Return whether a new group has nothing but what it had when the step began."""
+        return self.group.is_blank
 
     def has_small_records(self) -> bool:
         """Return whether the records fit one batch.
@@ -142,8 +154,7 @@ class TentativeStep(GroupStep[G], Generic[G]):
         group, operation = self.group, self.effects.operation
         assert operation is not None, f"{group} enters without a record"
         if self.creates:
-            records = self.partition.logged.of_types[group.group_type]
-            assert isinstance(records, RecordedGroups), records
-            assert group.group_id not in records.groups, f"{group.group_id} is in the log"
-            records.groups[group.group_id] = group
+            logged = logged_groups(self.partition, type(group))
+            assert group.group_id not in logged, f"{group.group_id} is in the log"
+            logged[group.group_id] = group
             operation.creates = group

@@ -11,9 +11,9 @@ from coterie.lab.summary import quantile
 
 # Settings of a row that describe the participants and not the workload.
 _DESCRIPTIONS = ("client", "software", "broker")
-# The timeouts of a consumer group are those of its broker, which keeps its defaults: a Kafka does
-# not take shorter ones.
-_OF_THE_BROKER = {"consumer": ("session_ms", "heartbeat_ms")}
+# The timeouts of these groups are those of their broker, which keeps its defaults: a Kafka does not
+# take shorter ones.
+_OF_THE_BROKER = dict.fromkeys(("consumer", "streams"), ("session_ms", "heartbeat_ms"))
 # The members of a live run are small programs: they answer at once, and their callbacks are fast.
 _QUICK = {"poll_gap_ms": 5, "callback_ms": 1, "callback_partition_ms": 0, "assign_ms": 2}
 

@@ -67,6 +67,9 @@ KAFKA_4 = Part(
 KAFKA_4_TOOLS = Part(
     "kafka-with-tools-4.3.1", (*KAFKA_4.artifacts, "org.apache.kafka:kafka-tools:4.3.1")
 )
+STREAMS_4 = Part(
+    "streams-4.3.1", ("org.apache.kafka:kafka-streams:4.3.1", "org.slf4j:slf4j-simple:1.7.36")
+)
 
 
 def cache_directory() -> Path:

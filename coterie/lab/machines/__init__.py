@@ -15,6 +15,7 @@ from coterie.lab.machines.rocketmq_ordered import OrderedGroup
 from coterie.lab.machines.rocketmq_pop import PopGroup
 from coterie.lab.machines.server_2015 import DraftGroup
 from coterie.lab.machines.share_group import ShareMachine
+from coterie.lab.machines.streams_group import StreamsMachine
 
 
 class MachineSpec(NamedTuple):
@@ -82,6 +83,11 @@ MACHINES: dict[str, MachineSpec] = {
         "members share partitions; each record is locked for one of them, and acknowledged",
         ShareMachine,
     ),
+    "streams": MachineSpec(
+        "Kafka Streams 4.2 on, KIP-1071",
+        "the coordinator assigns the tasks of a topology; each member goes to its own by itself",
+        StreamsMachine,
+    ),
     "connect-eager": MachineSpec(
         "Kafka Connect 0.9 to 2.2",
         "workers that stop all tasks for each rebalance",
@@ -124,7 +130,7 @@ MACHINES: dict[str, MachineSpec] = {
     ),
 }
 # Those whose group is at the coordinator of Coterie, which writes Kafka's records.
-_HOSTED = ("eager", "static", "cooperative", "consumer", "share", "connect")
+_HOSTED = ("eager", "static", "cooperative", "consumer", "share", "streams", "connect")
 WITH_RECORDS = tuple(name for name in MACHINES if name.startswith(_HOSTED))
 
 

@@ -20,6 +20,8 @@ from coterie.coordinator.groups.config import (
     ConsumerSettings,
     ConsumerSettingsTable,
     ShareGroupConfig,
+    StreamsGroupConfig,
+    StreamsSettings,
 )
 from coterie.lab.environment import Environment
 from coterie.lab.kernel import MS
@@ -27,9 +29,10 @@ from coterie.lab.machine import Machine
 from coterie.lab.machines.coordinator_host import GROUP, RETRIABLE, GroupHost, HostedGroup
 from coterie.lab.machines.group_member import MemberSettings, Versions, partitions_text
 from coterie.lab.machines.partition_reader import PartitionReader
+from coterie.lab.parameters import Parameters
 from coterie.lab.pods import Participant, Pod
 from coterie.protocol.errors import ErrorCode
-from coterie.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
+from coterie.protocol.wire import Message
 
 _RETRY_US = 100 * MS
 _DEFAULTS = ConsumerSettings()
@@ -48,12 +51,16 @@ class EpochGroup(HostedGroup):
     """
 
     def __init__(
-        self, environment: Environment, config: ConsumerGroupConfig | ShareGroupConfig
+        self,
+        environment: Environment,
+        config: ConsumerGroupConfig | ShareGroupConfig | StreamsGroupConfig,
     ) -> None:
         if isinstance(config, ConsumerGroupConfig):
             super().__init__(environment, consumer=config)
-        else:
+        elif isinstance(config, ShareGroupConfig):
             super().__init__(environment, share=config)
+        else:
+            super().__init__(environment, streams=config)
         names = environment.workload.counts
         self.topic_ids = {
             name: number.to_bytes(16, "big") for number, name in enumerate(names, start=1)
@@ -91,31 +98,43 @@ class ConsumerProtocolGroup(EpochGroup):
         )
         config = ConsumerGroupConfig(settings=ConsumerSettingsTable(chosen))
         super().__init__(environment, config)
-        self.settings = _SETTINGS._replace(
-            heartbeat_ms=chosen.heartbeat_interval_ms,
-            session_ms=chosen.session_timeout_ms,
-            rebalance_ms=parameters.rebalance_ms or _SETTINGS.rebalance_ms,
-            commit_ms=parameters.commit_ms or _SETTINGS.commit_ms,
-        )
+        self.settings = told(_SETTINGS, chosen, parameters)
 
     def participant(self, pod: Pod) -> Participant:
         """Return a consumer."""
         return ProtocolConsumer(self.host, pod, self.settings, self.topic_ids)
 
 
-class ProtocolConsumer(PartitionReader, ConsumerProtocolMember):
-    """A consumer in a pod that speaks the consumer protocol."""
+def told(
+    settings: MemberSettings, chosen: ConsumerSettings | StreamsSettings, parameters: Parameters
+) -> MemberSettings:
+    """Return the settings of members that take the times of their group from the coordinator.
 
-    def __init__(
-        self, host: GroupHost, pod: Pod, settings: MemberSettings, topic_ids: dict[str, bytes]
-    ) -> None:
-        super().__init__(
-            GROUP,
-            f"{pod.identity} id",
-            names=sorted(topic_ids),
-            topic_ids=topic_ids,
-            rebalance_ms=settings.rebalance_ms,
-        )
+    Args:
+        settings: the defaults of the members.
+        chosen: what the coordinator has for the group.
+        parameters: those of the run.
+    """
+    return settings._replace(
+        heartbeat_ms=chosen.heartbeat_interval_ms,
+        session_ms=chosen.session_timeout_ms,
+        rebalance_ms=parameters.rebalance_ms or settings.rebalance_ms,
+        commit_ms=parameters.commit_ms or settings.commit_ms,
+    )
+
+
+class HeartbeatReader(PartitionReader):
+    """A member in a pod whose heartbeats say all, until it has what the coordinator wants.
+
+    Another base class makes its requests and takes the answers.
+
+    Attributes:
+        interval_ms: the time between two heartbeats, as the latest answer said.
+    """
+
+    interval_ms: int
+
+    def _begin(self, host: GroupHost, pod: Pod, settings: MemberSettings) -> None:
         self.pod = pod
         self.host = host
         self.environment = host.environment
@@ -128,6 +147,20 @@ class ProtocolConsumer(PartitionReader, ConsumerProtocolMember):
         self._is_changing = False
         self._waits = False
         self._beat = 0
+
+    # -- the part of its protocol ------------------------------------------------------------------
+
+    def next_beat(self) -> tuple[Message, bool]:
+        """Return its next heartbeat, and whether that says what it owns."""
+        raise NotImplementedError
+
+    def last_beat(self) -> Message:
+        """Return the heartbeat with which it leaves."""
+        raise NotImplementedError
+
+    def wanted_of(self, response: Any) -> frozenset[TopicPartition] | None:
+        """Take an answer; return what it shall own, or None if the answer does not say."""
+        raise NotImplementedError
 
     # -- life --------------------------------------------------------------------------------------
 
@@ -162,7 +195,7 @@ class ProtocolConsumer(PartitionReader, ConsumerProtocolMember):
 
     def _send_leave(self) -> None:
         version = self.settings.versions.leave
-        self.host.submit(self.pod, self.leave_request(version), version, lambda _: None)
+        self.host.submit(self.pod, self.last_beat(), version, lambda _: None)
 
     def slow_poll(self, duration_us: int) -> None:
         """Take long for the records at hand; too long, and the heartbeat thread leaves."""
@@ -185,12 +218,11 @@ class ProtocolConsumer(PartitionReader, ConsumerProtocolMember):
         if self._waits or self.phase not in ("starting", "member"):
             return
         self._waits = True
-        version = self.settings.versions.heartbeat
-        request = self.heartbeat_request(self._owned, version)
-        if request.topic_partitions is not None:
+        request, says_owned = self.next_beat()
+        if says_owned:
             self._detail("Heartbeat", f"epoch={self.generation_id}", f"owned={self.owned_text()}")
         self._begin_beats()
-        self.host.submit(self.pod, request, version, self._on_beat)
+        self.host.submit(self.pod, request, self.settings.versions.heartbeat, self._on_beat)
 
     def _begin_beats(self) -> None:
         """Set the timer of the next heartbeat anew."""
@@ -205,11 +237,11 @@ class ProtocolConsumer(PartitionReader, ConsumerProtocolMember):
         if beat == self._beat:
             self._send_beat()
 
-    def _on_beat(self, response: ConsumerGroupHeartbeatResponse) -> None:
+    def _on_beat(self, response: Any) -> None:
         self._waits = False
         if self.phase not in ("starting", "member"):
             return
-        wanted = self.take(response)
+        wanted = self.wanted_of(response)
         if response.error_code:
             self._refused(response.error_code)
             return
@@ -285,3 +317,32 @@ class ProtocolConsumer(PartitionReader, ConsumerProtocolMember):
 
     def _detail(self, *words: object) -> None:
         self.environment.world.detail(self.pod.identity, *words)
+
+
+class ProtocolConsumer(HeartbeatReader, ConsumerProtocolMember):
+    """A consumer in a pod that speaks the consumer protocol."""
+
+    def __init__(
+        self, host: GroupHost, pod: Pod, settings: MemberSettings, topic_ids: dict[str, bytes]
+    ) -> None:
+        super().__init__(
+            GROUP,
+            f"{pod.identity} id",
+            names=sorted(topic_ids),
+            topic_ids=topic_ids,
+            rebalance_ms=settings.rebalance_ms,
+        )
+        self._begin(host, pod, settings)
+
+    def next_beat(self) -> tuple[Message, bool]:
+        """Return its next heartbeat; see `HeartbeatReader`."""
+        request = self.heartbeat_request(self._owned, self.settings.versions.heartbeat)
+        return request, request.topic_partitions is not None
+
+    def last_beat(self) -> Message:
+        """Return the heartbeat with which it leaves; see `HeartbeatReader`."""
+        return self.leave_request(self.settings.versions.leave)
+
+    def wanted_of(self, response: Any) -> frozenset[TopicPartition] | None:
+        """Take an answer; see `HeartbeatReader`."""
+        return self.take(response)

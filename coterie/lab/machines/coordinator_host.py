@@ -5,9 +5,13 @@ from typing import Any
 
 from coterie.conformance.harness import GROUP_APIS, START_MS
 from coterie.coordinator.groups.classic.group import classic
-from coterie.coordinator.groups.config import ConsumerGroupConfig, GroupConfig, ShareGroupConfig
-from coterie.coordinator.groups.consumer.group import ConsumerGroup
-from coterie.coordinator.groups.share.group import ShareGroup
+from coterie.coordinator.groups.config import (
+    ConsumerGroupConfig,
+    GroupConfig,
+    ShareGroupConfig,
+    StreamsGroupConfig,
+)
+from coterie.coordinator.groups.recorded.group import RecordedGroup
 from coterie.coordinator.kernel.effects import Effects
 from coterie.coordinator.kernel.request import ClientContext, RequestContext
 from coterie.lab.environment import Environment
@@ -27,6 +31,7 @@ ENDPOINT = "coordinator"
 INITIAL_DELAY_MS = 3_000
 
 _CONSUMER_GROUPS, _SHARE_GROUPS = ConsumerGroupConfig(), ShareGroupConfig()
+_STREAMS_GROUPS = StreamsGroupConfig()
 
 Handler = Callable[[Any], None]
 
@@ -45,6 +50,7 @@ class GroupHost(TimedCoordinator):
         initial_delay_ms: int,
         consumer: ConsumerGroupConfig,
         share: ShareGroupConfig,
+        streams: StreamsGroupConfig,
     ) -> None:
         self.environment = environment
         self.on_generation: Callable[[GenerationCompleted], None] = lambda _: None
@@ -59,6 +65,7 @@ class GroupHost(TimedCoordinator):
             offsets_topic_num_partitions=1,
             consumer=consumer,
             share=share,
+            streams=streams,
         )
         records = environment.records
         start_ms = START_MS if records is None else records.start_ms
@@ -155,7 +162,7 @@ class GroupHost(TimedCoordinator):
     def _epoch_raised(self, fact: GroupEpochRaised) -> None:
         """Report that a group with epochs has other members, or other topics."""
         group = self.coordinator.group(GROUP)
-        assert isinstance(group, ConsumerGroup | ShareGroup), "a group whose epoch rises exists"
+        assert isinstance(group, RecordedGroup), "a group whose epoch rises exists"
         if group.members:
             ledger = self.environment.ledger
             ledger.generation([member.client_id for member in group.members.values()])
@@ -204,11 +211,12 @@ class HostedGroup(Machine):
         *,
         consumer: ConsumerGroupConfig = _CONSUMER_GROUPS,
         share: ShareGroupConfig = _SHARE_GROUPS,
+        streams: StreamsGroupConfig = _STREAMS_GROUPS,
     ) -> None:
         super().__init__(environment)
         set_ms = environment.parameters.initial_delay_ms
         delay_ms = initial_delay_ms if set_ms < 0 else set_ms
-        self.host = GroupHost(environment, delay_ms, consumer, share)
+        self.host = GroupHost(environment, delay_ms, consumer, share, streams)
 
     def leader(self) -> str | None:
         """Return the pod of the group's leader."""

@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+from coterie.pipeline.timeline.model import STREAMS
+
 MINUTE_MS = 60_000
 _FOREVER_MS = 1 << 62
 
@@ -27,6 +29,7 @@ class Event(NamedTuple):
         moved, excess_moved: moves; the second is None if unknown.
         protocol: the assignor.
         to_generation: the generation with which it ended.
+        group_type: that of the group then.
     """
 
     at_ms: int
@@ -41,6 +44,7 @@ class Event(NamedTuple):
     excess_moved: int | None
     protocol: str | None
     to_generation: int | None
+    group_type: str | None = None
 
     @property
     def partition_seconds(self) -> float:
@@ -68,6 +72,7 @@ def event_of(row: Mapping[str, Any]) -> Event | None:
         row.get("excess_moved"),
         row.get("protocol"),
         row.get("to_generation"),
+        row.get("group_type"),
     )
 
 
@@ -172,7 +177,10 @@ def session_of(row: Mapping[str, Any]) -> Session:
 
 
 class Owned(NamedTuple):
-    """The time for which a member owned a partition; `to_ms` None: until the end of the records."""
+    """The time for which a member owned a partition; `to_ms` None: until the end of the records.
+
+    Of a streams group it is an active task, with its subtopology as the topic.
+    """
 
     topic: str
     partition: int
@@ -209,6 +217,11 @@ class Changes:
         self.now_ms = now_ms
 
     @cached_property
+    def is_share_group(self) -> bool:
+        """Whether its members share partitions: nothing is handed over, and nobody commits."""
+        return False
+
+    @cached_property
     def events(self) -> list[Event]:
         """Its rebalances."""
         raise NotImplementedError
@@ -231,6 +244,16 @@ class Changes:
     def mean_lag(self, from_ms: int, to_ms: int) -> float:
         """Return the largest mean lag of a partition in a time, 0 if none is known."""
         raise NotImplementedError
+
+    @cached_property
+    def has_tasks(self) -> bool:
+        """Whether it is a streams group, whose members are given tasks [pipeline/streams-tasks]."""
+        return any(event.group_type == STREAMS for event in self.events)
+
+    @property
+    def unit(self) -> str:
+        """What its members are given."""
+        return "task" if self.has_tasks else "partition"
 
     @cached_property
     def identities(self) -> Mapping[str, str]:

@@ -18,6 +18,7 @@ from coterie.pipeline.findings.finding import (
 )
 from coterie.pipeline.findings.group import Group, Row, rows_of
 from coterie.pipeline.schemas import TIMESTAMP
+from coterie.pipeline.transforms.task_partitions import partitions_read
 from coterie.pipeline.transforms.unowned import UNOWNED, unowned
 
 # Commits and assignments are timed at different places, and a commit may be in flight. Ten seconds
@@ -87,6 +88,9 @@ def zombie_commits(group: Group) -> Iterator[Finding]:
 
     A commit does not contain its member, so the log cannot show more [pipeline/zombie-commit].
     """
+    if group.is_share_group:
+        # Nobody commits: its start offsets move also after its members have left.
+        return
     found = without_owner(group.rows.minutes, group.rows.ownership)
     rows = rows_of(found)
     if not rows:
@@ -125,6 +129,7 @@ def without_owner(commits: pa.Table, ownership: pa.Table) -> pa.Table:
     made = commits.filter(pc.greater(commits.column("commits"), 0)).select(UNOWNED.names)
     rows = made.append_column("from_ms", _ms(made, "first_ts", -ZOMBIE_GRACE_MS))
     rows = rows.append_column("to_ms", _ms(made, "last_ts", ZOMBIE_GRACE_MS))
+    ownership = partitions_read(ownership)
     ends = pc.fill_null(_ms(ownership, "to_ts"), _FOREVER_MS)
     owned = pa.table(
         {

@@ -113,7 +113,7 @@ def _expired(group: Changes, sessions: Sequence[Session]) -> Finding:
         whose = "its" if len(sessions) == 1 else "their"
         were = "was" if len(unread) == 1 else "were"
         what += (
-            f"; {whose} {counted(len(unread), 'partition')} {were} not read for {at_least}"
+            f"; {whose} {counted(len(unread), group.unit)} {were} not read for {at_least}"
             f"{duration(max(unread))}"
         )
         if is_open:

@@ -1,5 +1,8 @@
-"""Members of consumer groups (KIP-848) that hold partitions back or take them late, and groups
-whose epochs rise too often to be reached [pipeline/held-back].
+"""Members of groups with epochs that hold partitions back or take them late, and groups whose
+epochs rise too often to be reached [pipeline/held-back].
+
+They are consumer groups (KIP-848) and streams groups, whose tasks are what partitions are of the
+others.
 """
 
 from collections.abc import Iterator, Sequence
@@ -35,17 +38,17 @@ UNSETTLED_BUMPS = 5
 HELD = Rule(
     "held_back_partition",
     WARNING,
-    "a member of a KIP-848 group kept partitions for long that another one shall have",
+    "a member of a KIP-848 or streams group kept for long what another one shall have",
 )
 LATE = Rule(
     "late_takeover",
     INFO,
-    "a member of a KIP-848 group took partitions over long after they were free",
+    "a member of a KIP-848 or streams group took over long after it was free what it shall have",
 )
 UNSETTLED = Rule(
     "unsettled_epochs",
     WARNING,
-    "the epoch of a KIP-848 group rose again and again before its members had reached it",
+    "the epoch of a KIP-848 or streams group rose again and again before it was reached",
 )
 
 
@@ -78,9 +81,9 @@ def late_takeovers(group: Group) -> Iterator[Finding]:
     for identity, together in _long_waits(group, waits):
         longest = duration(_longest_ms(group, together))
         was = "it was" if len(together) == 1 else "they were"
-        evidence = f"took over {_places(together)} {longest} after {was} free"
+        evidence = f"took over {_places(group, together)} {longest} after {was} free"
         if any(each.to_ms is None for each in together):
-            evidence = f"has not taken over {_places(together)}, free for {longest}"
+            evidence = f"has not taken over {_places(group, together)}, free for {longest}"
         yield _finding(group, LATE, identity, together, evidence, together[0].from_ms)
 
 
@@ -105,16 +108,17 @@ def _longest_ms(group: Group, waits: Sequence[_Wait]) -> int:
     return max(_until_ms(group, each) - each.from_ms for each in waits)
 
 
-def _places(waits: Sequence[_Wait]) -> str:
+def _places(group: Group, waits: Sequence[_Wait]) -> str:
     places = {(each.row["topic"], each.row["partition"]) for each in waits}
-    return f"{counted(len(places), 'partition')} ({places_text(places)})"
+    text = places_text(places, "_" if group.has_tasks else "-")
+    return f"{counted(len(places), group.unit)} ({text})"
 
 
 def _held_back(group: Group, identity: str, waits: Sequence[_Wait]) -> Finding:
     keys = [each.row["to_member_key"] for each in waits]
     waiting = list(dict.fromkeys(group.identities.get(key, key) for key in keys))
     evidence = (
-        f"kept {_places(waits)} for {duration(_longest_ms(group, waits))}, for which"
+        f"kept {_places(group, waits)} for {duration(_longest_ms(group, waits))}, for which"
         f" {listed(waiting)} waited"
     )
     noticed = [each.row["noticed_ts"] for each in waits]
@@ -153,6 +157,8 @@ def _finding(
 
 def unsettled_epochs(group: Changes) -> Iterator[Finding]:
     """Find times in which members could not follow, because the epoch rose again before."""
+    if group.is_share_group:
+        return
     run: list[Bump] = []
     for bump in group.bumps:
         run.append(bump)

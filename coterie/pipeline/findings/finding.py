@@ -131,9 +131,14 @@ def most_frequent(texts: Iterable[str]) -> tuple[str, int]:
     return min(counts.items(), key=lambda each: (-each[1], each[0]), default=("", 0))
 
 
-def places_text(places: Iterable[tuple[str, int]]) -> str:
-    """Return partitions in short: orders-0, orders-1, orders-2 and 3 more."""
-    return listed([f"{topic}-{partition}" for topic, partition in sorted(places)])
+def places_text(places: Iterable[tuple[str, int]], mark: str = "-") -> str:
+    """Return partitions in short: orders-0, orders-1, orders-2 and 3 more.
+
+    Args:
+        places: the partitions.
+        mark: what is between the parts of a name; Kafka's name of a task is 0_1.
+    """
+    return listed([f"{topic}{mark}{partition}" for topic, partition in sorted(places)])
 
 
 def listed(names: Sequence[str], most: int = 3) -> str:

@@ -27,6 +27,7 @@ from coterie.pipeline.findings.finding import (
 from coterie.pipeline.findings.group import Group, Row, rows_of
 from coterie.pipeline.findings.last_progress import LastProgress, Place
 from coterie.pipeline.schemas import TIMESTAMP
+from coterie.pipeline.transforms.task_partitions import partitions_read
 
 # After this many minutes with a lag and without progress a partition is stalled, as in `lag_1m`.
 STALLED_MS = 5 * MINUTE_MS
@@ -194,7 +195,7 @@ def _finding(group: Group, stall: _Stall) -> Finding:
 
 def _owners(group: Group, stall: _Stall) -> set[str]:
     """Return the identities of the members that owned the partitions at the end of the stall."""
-    owned = group.rows.ownership
+    owned = partitions_read(group.rows.ownership)
     at = pa.scalar(stall.to_ms * 1000, TIMESTAMP)
     begins = pc.less_equal(owned.column("from_ts"), at)
     ends = pc.fill_null(pc.greater(owned.column("to_ts"), at), fill_value=True)

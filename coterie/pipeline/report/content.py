@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from coterie.client.names import natural_order, short_member
 from coterie.pipeline.findings.finding import most_frequent
-from coterie.pipeline.timeline.model import identity_of
+from coterie.pipeline.timeline.model import STREAMS, identity_of
 
 Row = dict[str, Any]
 # A topic and a partition number.
@@ -28,9 +28,13 @@ GROUP_TABLES = {
     "partition_lag": "topic",
     "partition_moves": "topic",
     "anomalies": "window_start_ts",
-    # Of KIP-848 groups: the rises of the epoch, and the handovers that took longest.
+    # Of KIP-848 and streams groups: the rises of the epoch, and the handovers that took longest.
     "epoch_bumps": "at_ts",
     "epoch_handovers": "asked_ts",
+    # Of share groups: their partitions, and the newest records and deliveries that failed.
+    "share_partitions": "topic",
+    "poison_records": "last_ts",
+    "failed_deliveries": "at_ts",
 }
 # The columns whose times the drawings must cover.
 _TIMES = {
@@ -100,6 +104,12 @@ class GroupContent(NamedTuple):
     def rebalances(self) -> list[Row]:
         """Its rebalances, by the time at which they ended."""
         return self.tables["rebalances"]
+
+    @property
+    def has_tasks(self) -> bool:
+        """Whether it is a streams group, whose members are given tasks [pipeline/streams-tasks]."""
+        # An earlier version had no column for it.
+        return any(row.get("group_type") == STREAMS for row in self.rebalances)
 
     @property
     def unowned(self) -> Unowned:

@@ -11,8 +11,8 @@ from typing import Any
 from coterie.client.names import cut, printable, short_member
 from coterie.pipeline.findings.finding import duration
 from coterie.pipeline.report.content import Content, GroupContent, Place, Row, Unowned
+from coterie.pipeline.report.lanes import in_lanes, place_text
 from coterie.pipeline.report.series import Series, lag_series, progress_series
-from coterie.protocol.messages.connect_protocol import CONNECTOR_TASK
 
 # What the page has of one group: the newest, or the worst [report/limits].
 MAX_REBALANCES = 1_000
@@ -64,12 +64,19 @@ def _figures(content: Content) -> list[list[int | str | None]]:
         [len(rebalances), "rebalances"],
         [sum(row["evidence"] == "journal" for row in rebalances), "recorded in the journal"],
         [at_least + duration(unowned.ms), "time without owner"],
-        [sum(group.moved for group in content.groups), "partitions moved"],
+        [sum(group.moved for group in content.groups), f"{_units(content)} moved"],
         [sum(group.excess_moved for group in content.groups), "moved without need"],
         [content.quarantined, "damaged places skipped"],
     ]
     # A zero says nothing that the reader needs to know first; the number of groups is always there.
     return figures[:1] + [each for each in figures[1:] if each[0] not in (0, duration(0))]
+
+
+def _units(content: Content) -> str:
+    """Return what the members of the groups are given."""
+    kinds = {group.has_tasks for group in content.groups if group.rebalances}
+    names = {False: "partitions", True: "tasks"}
+    return " and ".join(names[each] for each in sorted(kinds)) or names[False]
 
 
 def _findings(content: Content, zero: int) -> Json:
@@ -152,7 +159,9 @@ def _details(group: GroupContent, zero: int, steps: int) -> Json:
     members = group.members()
     names = _Names(members)
     owned = group.tables["ownership"]
-    lanes = sorted({_place(row) for row in owned})
+    placed = in_lanes(owned)
+    lanes = sorted(placed)
+    has_tasks = group.has_tasks
     span = group.span_ms
     charts = None
     if span is not None:
@@ -162,9 +171,10 @@ def _details(group: GroupContent, zero: int, steps: int) -> Json:
         ]
     return {
         "span": None if span is None else [span[0] - zero, span[1] - zero],
-        "owned": _owned(owned, lanes[:MAX_PARTITIONS], names, zero),
-        "lanes": [_place_text(place) for place in lanes[:MAX_PARTITIONS]],
+        "owned": _owned([placed[lane] for lane in lanes[:MAX_PARTITIONS]], names, zero),
+        "lanes": [lane.text for lane in lanes[:MAX_PARTITIONS]],
         "laneCount": len(lanes),
+        "tasks": has_tasks,
         "caused": [
             [cut(each.client), each.members, _text(each.cause), each.rebalances, *each.unowned]
             for each in group.instigators()[:MAX_INSTIGATORS]
@@ -179,7 +189,15 @@ def _details(group: GroupContent, zero: int, steps: int) -> Json:
         "memberCount": len(group.tables["member_sessions"]),
         "partitions": _partitions(group),
         "bumps": [_bump(row, names, zero) for row in reversed(group.tables["epoch_bumps"])],
-        "handovers": [_handover(row, names, zero) for row in group.tables["epoch_handovers"]],
+        "handovers": [
+            _handover(row, names, zero, has_tasks=has_tasks)
+            for row in group.tables["epoch_handovers"]
+        ],
+        "shared": [_shared(row, zero) for row in group.tables["share_partitions"]],
+        "poison": [_poison(row, zero) for row in reversed(group.tables["poison_records"])],
+        "failed": [
+            _failed(row, names, zero) for row in reversed(group.tables["failed_deliveries"])
+        ],
         "charts": charts,
         "names": names.names,
     }
@@ -207,18 +225,21 @@ class _Names:
         return [self.number(each) for each in member_keys or ()]
 
 
-def _owned(rows: list[Row], lanes: list[Place], names: _Names, zero: int) -> list[list[Any]]:
+def _owned(lanes: list[list[Row]], names: _Names, zero: int) -> list[list[Any]]:
     """Return member, generation, beginning, length and lanes of what was owned together.
 
     Lanes are the numbers of the first lane and of the lanes that follow it, again and again.
+
+    Args:
+        lanes: the rows of each lane.
+        names: the members.
+        zero: the first time.
     """
-    numbers = {lane: number for number, lane in enumerate(lanes)}
     together: dict[tuple[Any, ...], list[int]] = {}
-    for row in rows:
-        lane = numbers.get(_place(row))
-        if lane is not None:
+    for number, rows in enumerate(lanes):
+        for row in rows:
             key = row["member_key"], row["generation"], row["from_ts"], row["to_ts"]
-            together.setdefault(key, []).append(lane)
+            together.setdefault(key, []).append(number)
     return [
         [
             names.number(member),
@@ -284,10 +305,10 @@ def _bump(row: Row, names: _Names, zero: int) -> list[Any]:
     ]
 
 
-def _handover(row: Row, names: _Names, zero: int) -> list[Any]:
+def _handover(row: Row, names: _Names, zero: int, *, has_tasks: bool) -> list[Any]:
     noticed_ms = row["noticed_ts"]
     return [
-        _place_text(_place(row)),
+        place_text(_place(row), is_task=has_tasks),
         row["epoch"],
         row["asked_ts"] - zero,
         names.number(row["from_member_key"]),
@@ -296,6 +317,47 @@ def _handover(row: Row, names: _Names, zero: int) -> list[Any]:
         row["give_up_ms"],
         row["take_over_ms"],
         _text(row["ended_by"]),
+    ]
+
+
+def _shared(row: Row, zero: int) -> list[Any]:
+    return [
+        place_text(_place(row)),
+        row["start_offset"],
+        _after(row["start_ts"], zero),
+        _after(row["last_ts"], zero),
+        *(
+            row[name]
+            for name in (
+                "complete", "waiting", "most_deliveries", "accepted", "released", "timed_out",
+                "given_up", "delivered_again",
+            )
+        ),
+    ]  # fmt: skip
+
+
+def _poison(row: Row, zero: int) -> list[Any]:
+    return [
+        place_text(_place(row)),
+        row["record_offset"],
+        row["delivery_count"],
+        row["became"],
+        _text(row["ended_by"]),
+        _after(row["first_ts"], zero),
+        _after(row["last_ts"], zero),
+    ]
+
+
+def _failed(row: Row, names: _Names, zero: int) -> list[Any]:
+    return [
+        _after(row["at_ts"], zero),
+        place_text(_place(row)),
+        row["first_offset"],
+        row["last_offset"],
+        row["became"],
+        row["delivery_count"],
+        _text(row["ended_by"]),
+        names.number(row["member_id"]),
     ]
 
 
@@ -313,22 +375,16 @@ def _member(row: Row, names: _Names, zero: int) -> list[Any]:
     ]
 
 
-def _place_text(place: tuple[str, int]) -> str:
-    """Return the name of a partition, of a Connect task, or of a connector itself."""
-    name, number = place
-    return cut(f"{name} (connector)" if number == CONNECTOR_TASK else f"{name}-{number}")
-
-
 def _partitions(group: GroupContent) -> list[list[Any]]:
-    """Return the partitions, those with the largest lag first."""
-    moves = {_place(row): row for row in group.tables["partition_moves"]}
-    lags = {_place(row): row for row in group.tables["partition_lag"]}
+    """Return the partitions, those with the largest lag first; of a streams group also tasks."""
+    moves = {(group.has_tasks, _place(row)): row for row in group.tables["partition_moves"]}
+    lags = {(False, _place(row)): row for row in group.tables["partition_lag"]}
     rows = []
-    for place in sorted({*moves, *lags}):
-        lag, moved = lags.get(place, {}), moves.get(place, {})
+    for is_task, place in sorted({*moves, *lags}):
+        lag, moved = lags.get((is_task, place), {}), moves.get((is_task, place), {})
         rows.append(
             [
-                _place_text(place),
+                place_text(place, is_task=is_task),
                 lag.get("committed_offset"),
                 lag.get("log_end_offset"),
                 lag.get("lag"),

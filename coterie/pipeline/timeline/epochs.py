@@ -1,4 +1,7 @@
-"""The state of a consumer group (KIP-848) over time, and the history that follows from it.
+"""The state of a group with epochs over time, and the history that follows from it.
+
+It is a consumer group (KIP-848), or a streams group (KIP-1071), whose active tasks are given to
+members like partitions [pipeline/streams-tasks].
 
 A member that joins, leaves or changes its subscription makes the coordinator raise the group epoch,
 which begins a rebalance. The coordinator computes a target assignment, and each member follows it
@@ -18,6 +21,8 @@ from coterie.pipeline.timeline.epoch_state import (
     RunningRebalance,
     Step,
     Subscriber,
+    Work,
+    present_member,
     until_given_up,
 )
 from coterie.pipeline.timeline.holdings import (
@@ -29,19 +34,24 @@ from coterie.pipeline.timeline.holdings import (
 from coterie.pipeline.timeline.model import (
     CONSUMER,
     DOWNGRADE,
+    STREAMS,
     UPGRADE,
+    Copy,
     EpochBump,
     EpochMember,
     Epochs,
     Evidence,
     Generation,
     GroupHistory,
+    Handover,
+    Ownership,
     PartitionMove,
     Rebalance,
     RecordedMember,
     Trigger,
 )
 from coterie.pipeline.timeline.sessions import Sessions
+from coterie.pipeline.timeline.tasks import Copies, as_tasks
 
 # The words of the journal, where it has them.
 JOIN = "join"
@@ -49,23 +59,33 @@ LEAVE = "leave or expiry"
 SUBSCRIPTION = "subscription"
 REGEX = "regular expression resolved"
 TOPICS = "topics changed"
+VALIDATED = "topology validated"
+SETTINGS = "settings of the assignment changed"
 REVOCATION_TIMEOUT = "revocation timeout"
 
-STABLE, UNREVOKED = "Stable", "UnrevokedPartitions"
+STABLE, UNREVOKED = "Stable", ("UnrevokedPartitions", "UnrevokedTasks")
 # The coordinator removes a member that does not give partitions up when this is over; its clock
 # and that of the records differ by less.
 _TIMEOUT_SLACK_MS = 2_000
 
 
 class EpochTimeline:
-    """The state of one group."""
+    """The state of one group.
+
+    Attributes:
+        group_type: CONSUMER, or STREAMS.
+        reads: of a streams group by subtopology the topics that its tasks read.
+    """
 
     def __init__(self, group_id: str) -> None:
         """Begin without members."""
         self.group_id = group_id
-        self._holdings = Holdings(group_id)
+        self.group_type = CONSUMER
+        self.reads: dict[str, tuple[str, ...]] = {}
+        self._holdings: Holdings = Holdings(group_id)
         self._sessions = Sessions(group_id)
         self._handovers = Handovers(group_id)
+        self._copies = Copies(group_id)
         self._members: dict[str, Subscriber] = {}
         self._steps: dict[str, Step] = {}
         # The members that have not reached the epoch.
@@ -73,6 +93,7 @@ class EpochTimeline:
         # By member id the targets, those that do not count yet, and the keys of all members.
         self._targets: dict[str, frozenset[TopicPartition]] = {}
         self._new_targets: dict[str, frozenset[TopicPartition]] = {}
+        self._target_copies: dict[str, frozenset[Copy]] = {}
         self._keys: dict[str, str] = {}
         self._target: dict[TopicPartition, str] = {}
         self._target_epoch: int | None = None
@@ -107,9 +128,7 @@ class EpochTimeline:
             self._sessions.joined(member, at_ms)
             self._joined.append(member.key)
             self._changes.append((at_ms, _trigger(JOIN, member)))
-        elif known.member.topics is not None and (
-            (known.member.topics, known.regex) != (member.topics, now.regex)
-        ):
+        elif known.member.topics is not None and known.subscription != now.subscription:
             self._changes.append((at_ms, _trigger(SUBSCRIPTION, member)))
 
     def replaced(self, member: RecordedMember, at_ms: int, *, rebalances: bool) -> None:
@@ -139,6 +158,7 @@ class EpochTimeline:
         if self._open is None:
             self._before_leaving.update(self._holdings.owners)
         self._holdings.lose_all(member.key, at_ms)
+        self._copies.has(member.key, (), 0, at_ms)
 
     def resolved(self, regex: str, topics: Iterable[str] | None, at_ms: int) -> None:
         """A regular expression matches these topics now; None: it is not used any more."""
@@ -151,7 +171,12 @@ class EpochTimeline:
         self._regexes[regex] = found
 
     def bumped(
-        self, epoch: int, at_ms: int, recorded: Trigger | None, members: int | None = None
+        self,
+        epoch: int,
+        at_ms: int,
+        recorded: Trigger | None,
+        members: int | None = None,
+        otherwise: str = TOPICS,
     ) -> None:
         """The epoch rose.
 
@@ -160,8 +185,9 @@ class EpochTimeline:
             at_ms: when.
             recorded: why, according to the journal; None if it does not say.
             members: the members after it; None if only those that are known can be counted.
+            otherwise: why it rose if the journal does not say, and no member has changed.
         """
-        trigger = recorded or self._inferred_trigger(at_ms)
+        trigger = recorded or self._inferred_trigger(at_ms, otherwise)
         evidence = Evidence.LOG if recorded is None else Evidence.JOURNAL
         count = len(self._members) if members is None else members
         bump = EpochBump(
@@ -187,9 +213,12 @@ class EpochTimeline:
             self._holdings.forget_lost()
             self._close(at_ms)
 
-    def shall_have(self, member_id: str, partitions: Iterable[TopicPartition] | None) -> None:
+    def initialized(self, partitions: int) -> None:
+        """This many partitions have a share state; only share groups have any."""
+
+    def shall_have(self, member_id: str, work: Work) -> None:
         """A member has another target; it counts as soon as the target as a whole does."""
-        self._new_targets[member_id] = frozenset(partitions or ())
+        self._new_targets[member_id], self._target_copies[member_id] = work
 
     def targeted(self, epoch: int, at_ms: int) -> None:
         """A target was computed: the targets of members that have changed since the last one."""
@@ -249,17 +278,22 @@ class EpochTimeline:
                     opened.gaps[partition] = gap_ms
                     opened.unowned_ms += gap_ms or 0
         self._handovers.has(key, set(step.assigned), set(step.pending), at_ms)
+        self._copies.has(key, step.copies | step.pending_copies, step.member_epoch, at_ms)
         same = before is not None and (before.member_epoch, before.state) == (
             step.member_epoch,
             step.state,
         )
         self._steps[member_id] = step._replace(at_ms=before.at_ms) if before and same else step
+        self._settle(member_id, step)
+
+    def _settle(self, member_id: str, step: Step) -> None:
+        """End the rebalance if a member with this step was the last that had to follow."""
         if step.state == STABLE and not step.pending and step.member_epoch == self._epoch:
             self._unsettled.discard(member_id)
         else:
             self._unsettled.add(member_id)
         if self._open is not None and not self._unsettled:
-            self._close(at_ms)
+            self._close(step.at_ms)
 
     def converged(self, epoch: int, at_ms: int) -> None:
         """All members have reached the target of an epoch, according to the journal."""
@@ -278,11 +312,13 @@ class EpochTimeline:
             self._rebalances.append(cut_off)
         self._holdings.lose_everything(at_ms)
         self._handovers.ended(at_ms, LEAVE, DOWNGRADE)
+        self._copies.lose_everything(at_ms)
         self._epoch = self._open = self._target_epoch = None
         self._members, self._steps, self._targets, self._regexes = {}, {}, {}, {}
         self._target, self._before_leaving = {}, {}
         self._changes, self._joined, self._left = [], [], []
         self._unsettled, self._new_targets, self._keys = set(), {}, {}
+        self._target_copies = {}
 
     # -- the result --------------------------------------------------------------------------------
 
@@ -297,32 +333,34 @@ class EpochTimeline:
             self._generations,
             rebalances,
             self._moves,
-            until_given_up(self._holdings.intervals, handovers) + self._holdings.open_intervals(),
+            self._ownership(handovers),
             self._sessions.all(),
             Epochs(self._bumps, handovers, self._present_members()),
         )
 
+    def _ownership(self, handovers: Iterable[Handover]) -> list[Ownership]:
+        owned = until_given_up(self._holdings.intervals, handovers)
+        owned += self._holdings.open_intervals()
+        if self.group_type == STREAMS:
+            owned = as_tasks(owned, self.reads)
+        return owned + self._copies.intervals()
+
     def _present_members(self) -> list[EpochMember]:
         found = []
         for member_id, subscriber in sorted(self._members.items()):
-            step = self._steps.get(member_id)
             target = self._new_targets.get(member_id, self._targets.get(member_id))
-            assigned = () if step is None else tuple(sorted(step.assigned))
+            copies = self._target_copies.get(member_id, frozenset())
+            member = present_member(
+                self.group_id, subscriber, self._steps.get(member_id), target, copies
+            )
+            if self.group_type == STREAMS:
+                read = sorted({topic for topics in self.reads.values() for topic in topics})
+                member = member._replace(member=member.member._replace(topics=tuple(read)))
             found.append(
-                EpochMember(
-                    self.group_id,
-                    subscriber.member._replace(assigned=assigned),
-                    subscriber.is_classic,
-                    subscriber.regex,
-                    subscriber.server_assignor,
-                    self._epoch,
-                    self._target_epoch,
-                    None if step is None else step.member_epoch,
-                    None if step is None else step.previous_epoch,
-                    None if step is None else step.state,
-                    None if step is None else step.at_ms,
-                    None if target is None else tuple(sorted(target)),
-                    () if step is None else tuple(sorted(step.pending)),
+                member._replace(
+                    group_epoch=self._epoch,
+                    target_epoch=self._target_epoch,
+                    group_type=self.group_type,
                 )
             )
         return found
@@ -344,7 +382,7 @@ class EpochTimeline:
         asked_ms = self._handovers.pending_since(member.key)
         if (
             step is not None
-            and step.state == UNREVOKED
+            and step.state in UNREVOKED
             and timeout_ms is not None
             and asked_ms is not None
             and abs(at_ms - asked_ms - timeout_ms) <= _TIMEOUT_SLACK_MS
@@ -356,7 +394,7 @@ class EpochTimeline:
             )
         return Removal(LEAVE)
 
-    def _inferred_trigger(self, at_ms: int) -> Trigger:
+    def _inferred_trigger(self, at_ms: int, otherwise: str) -> Trigger:
         """Return why the epoch rose, as far as the log shows it [pipeline/epoch-bumps]."""
         members = self._members.values()
         if self._epoch is None and members and all(each.is_classic for each in members):
@@ -364,7 +402,7 @@ class EpochTimeline:
         # What the coordinator wrote together has one time; older changes raised no epoch.
         now = [trigger for changed_ms, trigger in self._changes if changed_ms == at_ms]
         if not now:
-            return Trigger(TOPICS)
+            return Trigger(otherwise)
         # A resolution is written with its own bump; a member with a new expression raises none.
         return now[-1] if now[-1].cause == REGEX else now[0]
 
@@ -409,9 +447,14 @@ class EpochTimeline:
             )
             for each in self._members.values()
         )
-        return Generation(self._epoch, at_ms, CONSUMER, self._bumps[-1].assignor, None, members)
+        return Generation(
+            self._epoch, at_ms, self.group_type, self._bumps[-1].assignor, None, members
+        )
 
     def _topics_of(self, subscriber: Subscriber) -> tuple[str, ...]:
+        if self.group_type == STREAMS:
+            # Every member can have every task.
+            return tuple(sorted(self.reads))
         matched = self._regexes.get(subscriber.regex or "", frozenset())
         return tuple(sorted({*(subscriber.member.topics or ()), *matched}))
 
@@ -448,7 +491,7 @@ class EpochTimeline:
             moved=len(moved_partitions(opened.before, after)) if self._steps else targeted,
             moved_min=moved_min,
             evidence=bump.evidence,
-            group_type=CONSUMER,
+            group_type=self.group_type,
         )
 
 

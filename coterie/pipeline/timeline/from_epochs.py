@@ -1,4 +1,7 @@
-"""The history of a consumer group (KIP-848) from its records, and from the journal's facts.
+"""The history of a group with epochs from its records, and from the journal's facts.
+
+It is a consumer group (KIP-848) or a streams group (KIP-1071), whose records have tasks where the
+others have partitions [pipeline/streams-tasks].
 
 The log has every step, until compaction removes it. The journal says why epochs rose and members
 were removed, and keeps what the log has lost. A fact belongs to the record that its operation
@@ -11,13 +14,18 @@ from datetime import datetime
 from typing import Any
 
 from coterie.assignors.model import TopicPartition
-from coterie.pipeline.timeline.epoch_state import Removal, Step, Subscriber
-from coterie.pipeline.timeline.epochs import EpochTimeline
+from coterie.pipeline.records.streams import ACTIVE
+from coterie.pipeline.records.streams import KINDS as STREAMS_KINDS
+from coterie.pipeline.timeline.epoch_state import Removal, Step, Subscriber, Work
+from coterie.pipeline.timeline.epochs import SETTINGS, TOPICS, VALIDATED, EpochTimeline
 from coterie.pipeline.timeline.from_facts import exit_evidence, process_of, silence_of
 from coterie.pipeline.timeline.model import (
     CLASSIC,
     CONSUMER,
+    SHARE,
+    STREAMS,
     UPGRADE,
+    Copy,
     GroupHistory,
     RecordedMember,
     Trigger,
@@ -35,6 +43,11 @@ _AFTER_RECORDS_MS = 100
 
 # What a record and its fact have in common: a kind, and an epoch or a member id.
 _Subject = tuple[str, Any]
+# What raises the epoch of a streams group if the record of a member changes it.
+_DESCRIBED = (
+    "rack_id", "client_id", "client_host", "rebalance_timeout_ms", "topology_epoch", "process_id",
+    "client_tags", "endpoint",
+)  # fmt: skip
 _OF_MEMBERS = (journal.MemberJoined, journal.MemberRemoved, journal.StaticMemberReplaced)
 
 
@@ -52,7 +65,17 @@ def epochs_history(
         topic_names: the known names by topic id; other topics are named by their ids.
         facts: the facts of the journal about it as a consumer group, in order.
     """
-    reader = _Reader(group_id, topic_names or {})
+    return history_from(EpochTimeline(group_id), rows, topic_names, facts)
+
+
+def history_from(
+    timeline: EpochTimeline,
+    rows: Iterable[Row],
+    topic_names: Mapping[str, str] | None,
+    facts: Sequence[Any],
+) -> GroupHistory:
+    """Work out the history of a group with the timeline of its type; see `epochs_history`."""
+    reader = _Reader(timeline, topic_names or {})
     for at_ms, row, fact in _together(rows, facts):
         if row is None:
             reader.fact(fact)
@@ -122,13 +145,17 @@ def _subjects_of(fact: Any) -> tuple[_Subject, ...]:
 class _Reader:
     """Brings records and facts to the timeline of a group."""
 
-    def __init__(self, group_id: str, topic_names: Mapping[str, str]) -> None:
-        self.timeline = EpochTimeline(group_id)
+    def __init__(self, timeline: EpochTimeline, topic_names: Mapping[str, str]) -> None:
+        self.timeline = timeline
         self._topic_names = topic_names
+        # The last record with the epoch of a streams group.
+        self._epoch: Row | None = None
 
     def row(self, row: Row, at_ms: int, fact: Any) -> None:
         """Apply a record, and the fact of its operation if there is one."""
         timeline, is_removed = self.timeline, row["is_tombstone"]
+        if timeline.group_type != SHARE:
+            timeline.group_type = STREAMS if row.get("record_type") in STREAMS_KINDS else CONSUMER
         match row["kind"]:
             case "member" if is_removed:
                 timeline.removed(row["member_id"], at_ms, _removal(fact))
@@ -137,13 +164,22 @@ class _Reader:
             case "group" if is_removed:
                 timeline.ended(at_ms)
             case "group":
-                timeline.bumped(row["group_epoch"], at_ms, _trigger(fact))
+                before, self._epoch = self._epoch, row
+                otherwise = TOPICS if before is None else _what_changed(before, row)
+                timeline.bumped(row["group_epoch"], at_ms, _trigger(fact), otherwise=otherwise)
+            case "topology" if not is_removed:
+                timeline.reads = {
+                    each["subtopology"]: tuple(each["topics"] or ())
+                    for each in row["subtopologies"] or ()
+                }
             case "regex":
                 topics = None if is_removed else row["topics"] or ()
                 timeline.resolved(row["regex"], topics, at_ms)
+            case "share_states" if not is_removed:
+                timeline.initialized(len(row["initialized"] or ()))
             case "target_member":
-                given = None if is_removed else self._partitions(row["assigned"])
-                timeline.shall_have(row["member_id"], given)
+                work = Work() if is_removed else self._work(row, "assigned")
+                timeline.shall_have(row["member_id"], work)
             case "target" if not is_removed:
                 timeline.targeted(row["target_epoch"], at_ms)
                 if fact is not None:
@@ -158,21 +194,56 @@ class _Reader:
             handler(self.timeline, fact)
 
     def _step(self, row: Row, at_ms: int) -> Step:
+        assigned, pending = self._work(row, "assigned"), self._work(row, "pending")
         return Step(
             at_ms,
             row["member_epoch"],
             row.get("previous_epoch"),
             row["state"],
-            self._partitions(row["assigned"]),
-            self._partitions(row["pending_revocation"]),
+            assigned.partitions,
+            pending.partitions,
+            assigned.copies,
+            pending.copies,
         )
 
-    def _partitions(self, listed: Iterable[Row] | None) -> frozenset[TopicPartition]:
+    def _work(self, row: Row, which: str) -> Work:
+        """Return what a member has or shall have (assigned), or has yet to give up (pending)."""
+        if self.timeline.group_type == STREAMS:
+            tasks = row[f"{which}_tasks"] or ()
+            return Work(
+                frozenset(
+                    TopicPartition(each["subtopology"], each["partition"])
+                    for each in tasks
+                    if each["role"] == ACTIVE
+                ),
+                frozenset(
+                    Copy(each["subtopology"], each["partition"], each["role"])
+                    for each in tasks
+                    if each["role"] != ACTIVE
+                ),
+            )
         names = self._topic_names
-        return frozenset(
-            TopicPartition(names.get(each["topic_id"], each["topic_id"]), each["partition"])
-            for each in listed or ()
+        listed = row["assigned" if which == "assigned" else "pending_revocation"] or ()
+        return Work(
+            frozenset(
+                TopicPartition(names.get(each["topic_id"], each["topic_id"]), each["partition"])
+                for each in listed
+            )
         )
+
+
+def _what_changed(before: Row, now: Row) -> str:
+    """Return why the epoch of a streams group rose, if it was no member.
+
+    This is the order of the coordinator [streams-groups/epoch-bumps].
+    """
+    if before.get("metadata_hash") != now.get("metadata_hash"):
+        return TOPICS
+    if before.get("topology_epoch") != now.get("topology_epoch"):
+        return VALIDATED
+    if before.get("standby_replicas") != now.get("standby_replicas"):
+        return SETTINGS
+    return TOPICS
 
 
 def _subscriber(row: Row, fact: Any) -> Subscriber:
@@ -181,7 +252,7 @@ def _subscriber(row: Row, fact: Any) -> Subscriber:
         row["instance_id"],
         row["client_id"] or "",
         row["client_host"] or "",
-        tuple(row["topics"] or ()),
+        tuple(row.get("topics") or ()),
         (),
         (),
         session_timeout_ms=getattr(fact, "session_timeout_ms", None),
@@ -192,6 +263,8 @@ def _subscriber(row: Row, fact: Any) -> Subscriber:
         bool(row.get("is_classic_member")),
         row.get("regex") or None,
         row.get("server_assignor"),
+        row.get("process_id"),
+        tuple(str(row.get(name)) for name in _DESCRIBED) if row.get("process_id") else (),
     )
 
 
@@ -224,6 +297,8 @@ def _removed(timeline: EpochTimeline, fact: journal.MemberRemoved) -> None:
 
 
 def _raised(timeline: EpochTimeline, fact: epoch_facts.GroupEpochRaised) -> None:
+    if timeline.group_type != SHARE:
+        timeline.group_type = STREAMS if fact.group_type == STREAMS else CONSUMER
     timeline.bumped(fact.epoch, fact.at_ms, _trigger(fact), fact.member_count)
 
 

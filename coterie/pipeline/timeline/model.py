@@ -12,7 +12,9 @@ from coterie.assignors.model import TopicPartition
 from coterie.protocol.messages import connect_protocol
 
 # The types of groups; CONSUMER is also the protocol type of consumers.
-CLASSIC, CONSUMER = "classic", "consumer"
+CLASSIC, CONSUMER, STREAMS, SHARE = "classic", "consumer", "streams", "share"
+# Those whose generations are epochs.
+WITH_EPOCHS = (CONSUMER, STREAMS, SHARE)
 # How sessions end, and begin again, when a group with members changes its type.
 UPGRADE, DOWNGRADE = "upgrade", "downgrade"
 
@@ -172,7 +174,8 @@ class Rebalance(NamedTuple):
         moved_min: the moves that a balanced assignment needs; None if unknown
             [pipeline/moved-without-need].
         evidence: how it is known.
-        group_type: CLASSIC or CONSUMER; the generations of a consumer group are epochs.
+        group_type: CLASSIC, CONSUMER, STREAMS or SHARE; the generations of all but the first are
+            epochs, and the partitions of a streams group its tasks.
         cut_off_by: UPGRADE or DOWNGRADE if the group became one of the other type before the
             rebalance had ended [pipeline/changed-type].
     """
@@ -211,9 +214,13 @@ class Rebalance(NamedTuple):
     @property
     def is_first(self) -> bool:
         """Whether the group had no generation before, so that nothing was interrupted."""
-        if self.group_type == CONSUMER:
-            # Its epochs begin with 1, and the first member raises that.
-            return self.from_generation is None and (self.to_generation or 0) <= 2
+        if self.group_type in WITH_EPOCHS:
+            # Its epochs begin with 1, and the first member raises that. That of a streams group may
+            # rise again before there are tasks.
+            first = self.to_generation or 0
+            if self.group_type == STREAMS:
+                first -= self.skipped_generations
+            return self.from_generation is None and first <= 2
         return self.from_generation is None and self.to_generation == 1
 
     @property
@@ -237,7 +244,15 @@ class PartitionMove(NamedTuple):
 
 
 class Ownership(NamedTuple):
-    """The time for which a member owned a partition; `to_ms` None: until the end of the records."""
+    """The time for which a member owned a partition; `to_ms` None: until the end of the records.
+
+    Attributes:
+        topic, partition: the partition; of a task the subtopology and the number
+            [pipeline/streams-tasks].
+        role: active, standby or warm-up; None if it is no task.
+        reads: the topics whose partition of this number an active task reads; None if it is no
+            active task, or its topology is not known.
+    """
 
     group_id: str
     topic: str
@@ -246,6 +261,8 @@ class Ownership(NamedTuple):
     generation: int
     from_ms: int
     to_ms: int | None
+    role: str | None = None
+    reads: tuple[str, ...] | None = None
 
 
 class MemberSession(NamedTuple):
@@ -349,8 +366,16 @@ class Handover(NamedTuple):
         return max(0, self.taken_ms - max(self.given_up_ms, self.asked_ms))
 
 
+class Copy(NamedTuple):
+    """A standby or warm-up task: a copy of the state of an active one."""
+
+    topic: str
+    partition: int
+    role: str
+
+
 class EpochMember(NamedTuple):
-    """A member of a consumer group at the end of the records.
+    """A member of a consumer group or a streams group at the end of the records.
 
     Attributes:
         member: its ids, its client and what it subscribes to by name; `assigned` is what it has.
@@ -362,6 +387,10 @@ class EpochMember(NamedTuple):
         since_ms: when it came into this state.
         target: what it shall have; None if the log does not have it.
         pending_revocation: what it has yet to give up.
+        group_type: of its group.
+        process_id: of a member of a streams group.
+        copies, target_copies, pending_copies: as `member.assigned`, `target` and
+            `pending_revocation`, which have the active tasks.
     """
 
     group_id: str
@@ -377,6 +406,11 @@ class EpochMember(NamedTuple):
     since_ms: int | None
     target: tuple[TopicPartition, ...] | None
     pending_revocation: tuple[TopicPartition, ...]
+    group_type: str = CONSUMER
+    process_id: str | None = None
+    copies: tuple[Copy, ...] = ()
+    target_copies: tuple[Copy, ...] = ()
+    pending_copies: tuple[Copy, ...] = ()
 
 
 class Epochs(NamedTuple):

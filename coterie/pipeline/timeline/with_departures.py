@@ -19,6 +19,7 @@ from coterie.pipeline.timeline.departures import (
     held_up,
 )
 from coterie.pipeline.timeline.model import Evidence, GroupHistory, MemberSession
+from coterie.pipeline.timeline.tasks import partitions_read
 
 
 class Commit(NamedTuple):
@@ -40,7 +41,7 @@ def with_departures(history: GroupHistory, commits: Iterable[Commit]) -> GroupHi
     open_sessions = [each for each in history.sessions if each.exit_kind == OPEN]
     left = {(each.member_key, each.last_seen_ms) for each in open_sessions}
     owned: dict[Left, list[dict[str, Any]]] = {}
-    for each in history.ownership:
+    for each in partitions_read(history.ownership):
         if each.to_ms is not None and (each.member_key, each.to_ms) in left:
             row = each._asdict() | {"from_ts": each.from_ms * 1000}
             owned.setdefault((group_id, each.member_key, each.to_ms * 1000), []).append(row)

@@ -24,6 +24,7 @@ from coterie.pipeline.timeline.departures import (
     held_up,
 )
 from coterie.pipeline.transforms.progress import are_among
+from coterie.pipeline.transforms.task_partitions import partitions_read
 
 # How sessions ended whose members' commits are looked at.
 _JUDGED = pa.array([OPEN, LEAVE])
@@ -57,7 +58,7 @@ def departed(sessions: pa.Table, ownership: pa.Table) -> pa.Table:
     if not left.num_rows:
         return DEPARTED.empty_table()
     keys = ["group_id", "member_key", "to_ts"]
-    owned = ownership.join(left.rename_columns(keys), keys, join_type="inner")
+    owned = partitions_read(ownership).join(left.rename_columns(keys), keys, join_type="inner")
     return owned.rename_columns(
         ["at_ts" if name == "to_ts" else name for name in owned.column_names]
     ).select(DEPARTED.names)

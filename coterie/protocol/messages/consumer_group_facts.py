@@ -1,10 +1,14 @@
-"""Facts about consumer groups (KIP-848) in `coterie.journal`; `journal_records.py` lists all facts.
+"""Facts about groups with epochs in `coterie.journal`; `journal_records.py` lists all facts.
 
-The group log has the epochs, but not why they rose, and compaction removes most of it
-[journal/consumer-groups].
+Consumer groups (KIP-848), share groups and streams groups have them; `group_type` says which. What
+is given and taken are the tasks of a streams group, and the partitions of the others. The group log
+has the epochs, but not why they rose, and compaction removes most of it [journal/consumer-groups].
 """
 
 from coterie.protocol.wire import Int32, Int64, Message, String, message, since
+
+# The type of the groups of which nothing is said.
+CONSUMER = "consumer"
 
 
 @message(versions=(0, 0), flexible=0)
@@ -12,7 +16,7 @@ class GroupEpochRaised(Message):
     """The epoch of a group rose, so that a new target is due.
 
     Attributes:
-        cause: a value of `coterie.coordinator.groups.consumer.epochs.Bump`.
+        cause: a value of `coterie.coordinator.groups.epochs.Bump`.
         member_count: the members after it.
         member_id, group_instance_id, client_id, client_host: of the member that caused it.
     """
@@ -26,6 +30,7 @@ class GroupEpochRaised(Message):
     client_id: String | None = None
     client_host: String | None = None
     node_id: Int32 = since(0, tag=9, default=-1)
+    group_type: String = since(0, tag=0, default=CONSUMER)
 
 
 @message(versions=(0, 0), flexible=0)
@@ -36,7 +41,7 @@ class TargetComputed(Message):
         epoch: the group epoch for which it is.
         assignor: the name of the assignor.
         changed_members: the members whose target is another one.
-        moved_partitions: the partitions that go from one member to another.
+        moved_partitions: the partitions or tasks that go from one member to another.
     """
 
     at_ms: Int64
@@ -46,6 +51,7 @@ class TargetComputed(Message):
     changed_members: Int32
     moved_partitions: Int32
     node_id: Int32 = since(0, tag=9, default=-1)
+    group_type: String = since(0, tag=0, default=CONSUMER)
 
 
 @message(versions=(0, 0), flexible=0)
@@ -54,8 +60,9 @@ class MemberReconciled(Message):
 
     Attributes:
         epoch, previous_epoch: of the member.
-        state, previous_state: STABLE, UNREVOKED_PARTITIONS or UNRELEASED_PARTITIONS.
-        added, revoked: how many partitions it was given, and has been asked to give up.
+        state, previous_state: STABLE, UNREVOKED_PARTITIONS or UNRELEASED_PARTITIONS; in streams
+            groups UNREVOKED_TASKS or UNRELEASED_TASKS.
+        added, revoked: how many partitions or tasks it was given, and has been asked to give up.
         state_ms: how long it was in the previous state; -1 if that is not known.
     """
 
@@ -71,6 +78,7 @@ class MemberReconciled(Message):
     revoked: Int32
     state_ms: Int64 = -1
     node_id: Int32 = since(0, tag=9, default=-1)
+    group_type: String = since(0, tag=0, default=CONSUMER)
 
 
 @message(versions=(0, 0), flexible=0)

@@ -16,8 +16,8 @@ from coterie.server.authorization.configs import alter_configs, describe_configs
 from coterie.server.authorization.declared import declared_check
 from coterie.server.authorization.fetches import fetch, fetch_message_sets
 from coterie.server.authorization.groups import (
-    consumer_group_describe,
     consumer_group_heartbeat,
+    describe_by_id,
     describe_groups,
     find_coordinator,
     list_groups,
@@ -29,12 +29,10 @@ from coterie.server.authorization.produce import produce
 from coterie.server.authorization.share_groups import (
     alter_share_group_offsets,
     describe_share_group_offsets,
-    share_group_describe,
     share_group_heartbeat,
 )
 from coterie.server.authorization.shares import share_acknowledge, share_fetch
 from coterie.server.authorization.streams_groups import (
-    streams_group_describe,
     streams_group_heartbeat,
 )
 from coterie.server.authorization.tokens import (
@@ -100,11 +98,11 @@ _BY_HAND: dict[ApiKey, Check] = {
     ApiKey.DESCRIBE_TRANSACTIONS: describe_transactions,
     ApiKey.LIST_TRANSACTIONS: list_transactions,
     ApiKey.CONSUMER_GROUP_HEARTBEAT: consumer_group_heartbeat,
-    ApiKey.CONSUMER_GROUP_DESCRIBE: consumer_group_describe,
+    ApiKey.CONSUMER_GROUP_DESCRIBE: describe_by_id(lambda each: each.serves_consumer_groups),
     ApiKey.SHARE_GROUP_HEARTBEAT: share_group_heartbeat,
-    ApiKey.SHARE_GROUP_DESCRIBE: share_group_describe,
+    ApiKey.SHARE_GROUP_DESCRIBE: describe_by_id(lambda each: each.serves_share_groups),
     ApiKey.STREAMS_GROUP_HEARTBEAT: streams_group_heartbeat,
-    ApiKey.STREAMS_GROUP_DESCRIBE: streams_group_describe,
+    ApiKey.STREAMS_GROUP_DESCRIBE: describe_by_id(lambda each: each.serves_streams_groups),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: describe_topic_partitions,
     ApiKey.DESCRIBE_CLUSTER: describe_cluster,
     ApiKey.ALTER_SHARE_GROUP_OFFSETS: alter_share_group_offsets,

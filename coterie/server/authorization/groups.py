@@ -4,25 +4,22 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from coterie.coordinator.groups.consumer.describe import describe_error
-from coterie.coordinator.groups.consumer.refusal import heartbeat_error
+from coterie.coordinator.groups.recorded.refusal import heartbeat_error
 from coterie.protocol.authorized_operations import GROUP_OPERATIONS, AclOperation
 from coterie.protocol.errors import ErrorCode
-from coterie.protocol.messages.consumer_group_describe import (
-    ConsumerGroupDescribeRequest,
-)
 from coterie.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from coterie.protocol.messages.describe_groups import DescribeGroupsRequest
 from coterie.protocol.messages.find_coordinator import FindCoordinatorRequest
 from coterie.protocol.messages.list_groups import ListGroupsRequest
 from coterie.protocol.messages.sync_group import SyncGroupRequest
-from coterie.protocol.refusals import refused_elements
+from coterie.protocol.refusals import refused_elements, refused_part
 from coterie.protocol.resources import ResourceType
 from coterie.server.authorization.access import ClientAccess
 from coterie.server.authorization.declared import Need, check_elements, check_whole
 from coterie.server.authorization.outcome import (
     ERRORS,
     Allowed,
+    Check,
     Handled,
     Outcome,
     answered,
@@ -30,6 +27,7 @@ from coterie.server.authorization.outcome import (
     text_of,
 )
 from coterie.server.cluster.image import CoordinatorType
+from coterie.server.features import Features
 from coterie.server.handlers import list_groups as listing
 from coterie.server.handlers.group_requests import consumer_group_heartbeat as beat
 from coterie.server.network.delayed_response import Exchange
@@ -149,10 +147,10 @@ def consumer_group_heartbeat(
     if not broker.features.serves_consumer_groups:
         return None
     if not access.may(AclOperation.READ, _GROUP, request.group_id):
-        return answered(heartbeat_error(ErrorCode.GROUP_AUTHORIZATION_FAILED))
+        return answered(heartbeat_error(request, ErrorCode.GROUP_AUTHORIZATION_FAILED))
     for name in set(request.subscribed_topic_names or ()):
         if not access.may(AclOperation.DESCRIBE, ResourceType.TOPIC, name):
-            return answered(heartbeat_error(ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+            return answered(heartbeat_error(request, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
     return Handled(partial(_heartbeat, access))
 
 
@@ -176,53 +174,40 @@ def _heartbeat(
     return beat(broker, request, connection, handled)
 
 
-def consumer_group_describe(
-    broker: Services,
-    access: ClientAccess,
-    request: ConsumerGroupDescribeRequest,
-    connection: Exchange,
-) -> Outcome:
-    """Ask for DESCRIBE on each group, and on every topic in it."""
-    is_served = broker.features.serves_consumer_groups
-    return describe_by_id(broker, access, request, connection, describe_error, is_served=is_served)
+def describe_by_id(is_served: Callable[[Features], bool]) -> Check:
+    """Return the check of a description: DESCRIBE on each group, and on every topic in it.
 
-
-def describe_by_id(
-    broker: Services,
-    access: ClientAccess,
-    request: Any,
-    connection: Exchange,
-    refused_group: Callable[[str, ErrorCode, str], Any],
-    *,
-    is_served: bool,
-) -> Outcome:
-    """Ask for DESCRIBE on each group of a request, and on every topic in it.
+    Its request has `group_ids`, of which each counts once.
 
     Args:
-        broker: the broker.
-        access: what the client may do.
-        request: the request, with `group_ids`, of which each counts once.
-        connection: its connection.
-        refused_group: makes the part of a group with topics that the client may not see.
         is_served: whether the type of groups is switched on; otherwise nothing is asked for.
     """
-    request.group_ids = list(dict.fromkeys(request.group_ids))
-    if not is_served:
-        return None
-    outcome = check_elements(broker, access, request, connection, _DESCRIBED_BY_ID)
 
-    def complete(response: Any) -> Any:
-        response.groups = [
-            group
-            if _may_see(access, group)
-            else refused_group(group.group_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED, _HIDDEN_TOPICS)
-            for group in response.groups
-        ]
-        if request.include_authorized_operations:
-            _set_operations(access, response.groups)
-        return response if outcome is None else outcome.complete(response)
+    def check(
+        broker: Services, access: ClientAccess, request: Any, connection: Exchange
+    ) -> Outcome:
+        request.group_ids = list(dict.fromkeys(request.group_ids))
+        if not is_served(broker.features):
+            return None
+        outcome = check_elements(broker, access, request, connection, _DESCRIBED_BY_ID)
 
-    return Allowed(complete)
+        def complete(response: Any) -> Any:
+            response.groups = [
+                each if _may_see(access, each) else _hidden(each) for each in response.groups
+            ]
+            if request.include_authorized_operations:
+                _set_operations(access, response.groups)
+            return response if outcome is None else outcome.complete(response)
+
+        return Allowed(complete)
+
+    return check
+
+
+def _hidden(group: Any) -> Any:
+    """Return what stands in the place of a group with topics that a client may not see."""
+    error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    return refused_part(type(group), group.group_id, error, error_message=_HIDDEN_TOPICS)
 
 
 def _may_see(access: ClientAccess, group: Any) -> bool:

@@ -2,9 +2,8 @@
 
 from collections.abc import Callable
 
+from coterie.coordinator.groups.recorded.refusal import heartbeat_error
 from coterie.coordinator.groups.refusal import Refusal
-from coterie.coordinator.groups.share.describe import describe_error
-from coterie.coordinator.groups.share.refusal import heartbeat_error
 from coterie.coordinator.groups.share.validation import check_member_id
 from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.authorized_operations import AclOperation
@@ -19,15 +18,11 @@ from coterie.protocol.messages.describe_share_group_offsets import (
     DescribeShareGroupOffsetsResponse,
     DescribeShareGroupOffsetsResponseTopic,
 )
-from coterie.protocol.messages.share_group_describe import (
-    ShareGroupDescribeRequest,
-)
 from coterie.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 from coterie.protocol.resources import ResourceType
 from coterie.protocol.wire import ZERO_UUID
 from coterie.server.authorization.access import ClientAccess
 from coterie.server.authorization.declared import Need, declared_check, refused_of
-from coterie.server.authorization.groups import describe_by_id
 from coterie.server.authorization.outcome import Allowed, Outcome, answered
 from coterie.server.handlers.share_offsets import refused_group, without_offset
 from coterie.server.network.delayed_response import Exchange
@@ -53,26 +48,15 @@ def share_group_heartbeat(
     if not broker.features.serves_share_groups:
         return None
     if not access.may(AclOperation.READ, _GROUP, request.group_id):
-        return answered(heartbeat_error(ErrorCode.GROUP_AUTHORIZATION_FAILED))
+        return answered(heartbeat_error(request, ErrorCode.GROUP_AUTHORIZATION_FAILED))
     try:
         check_member_id(request)
     except Refusal as refusal:
-        return answered(heartbeat_error(refusal.error, refusal.text))
+        return answered(heartbeat_error(request, refusal.error, text=refusal.text))
     for name in set(request.subscribed_topic_names or ()):
         if not access.may(AclOperation.DESCRIBE, ResourceType.TOPIC, name):
-            return answered(heartbeat_error(ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+            return answered(heartbeat_error(request, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
     return None
-
-
-def share_group_describe(
-    broker: Services,
-    access: ClientAccess,
-    request: ShareGroupDescribeRequest,
-    connection: Exchange,
-) -> Outcome:
-    """Ask for DESCRIBE on each group, and on every topic in it."""
-    is_served = broker.features.serves_share_groups
-    return describe_by_id(broker, access, request, connection, describe_error, is_served=is_served)
 
 
 def describe_share_group_offsets(

@@ -4,17 +4,14 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from coterie.coordinator.groups.streams.describe import describe_error
-from coterie.coordinator.groups.streams.refusal import heartbeat_error
+from coterie.coordinator.groups.recorded.refusal import heartbeat_error
 from coterie.coordinator.groups.streams.topology import logged_topology
 from coterie.coordinator.streams_topology.names import required_topics
 from coterie.protocol.authorized_operations import AclOperation
 from coterie.protocol.errors import ErrorCode
-from coterie.protocol.messages.streams_group_describe import StreamsGroupDescribeRequest
 from coterie.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 from coterie.protocol.resources import ResourceType
 from coterie.server.authorization.access import ClientAccess
-from coterie.server.authorization.groups import describe_by_id
 from coterie.server.authorization.outcome import Handled, Outcome, answered
 from coterie.server.handlers.streams_groups import heartbeat, refused_names
 from coterie.server.network.delayed_response import Exchange
@@ -31,14 +28,14 @@ def streams_group_heartbeat(
     if not broker.features.serves_streams_groups:
         return None
     if not access.may(AclOperation.READ, ResourceType.GROUP, request.group_id):
-        return answered(heartbeat_error(ErrorCode.GROUP_AUTHORIZATION_FAILED))
+        return answered(heartbeat_error(request, ErrorCode.GROUP_AUTHORIZATION_FAILED))
     refused = refused_names(request)
     if refused is not None:
         return answered(refused)
     if request.topology is not None:
         for name in required_topics(logged_topology(request.topology)):
             if not access.may(AclOperation.DESCRIBE, ResourceType.TOPIC, name):
-                return answered(heartbeat_error(ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+                return answered(heartbeat_error(request, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
     return Handled(partial(_heartbeat, access))
 
 
@@ -58,14 +55,3 @@ def _heartbeat(
         ]
 
     return heartbeat(broker, request, connection, unauthorized)
-
-
-def streams_group_describe(
-    broker: Services,
-    access: ClientAccess,
-    request: StreamsGroupDescribeRequest,
-    connection: Exchange,
-) -> Outcome:
-    """Ask for DESCRIBE on each group, and on every topic of its topology."""
-    is_served = broker.features.serves_streams_groups
-    return describe_by_id(broker, access, request, connection, describe_error, is_served=is_served)

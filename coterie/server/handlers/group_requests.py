@@ -8,9 +8,9 @@ DeleteGroups of many groups are handled in slices, too (many_groups.py).
 from collections.abc import Callable, Generator
 from typing import Any
 
-from coterie.coordinator.groups.consumer.describe import describe_error, described_in_steps
+from coterie.coordinator.groups.consumer.describe import described_in_steps
 from coterie.coordinator.groups.consumer.group import ConsumerGroup
-from coterie.coordinator.groups.consumer.refusal import heartbeat_error
+from coterie.coordinator.groups.recorded.refusal import heartbeat_error
 from coterie.coordinator.kernel.request import RequestContext
 from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.errors import ErrorCode
@@ -28,6 +28,7 @@ from coterie.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatRespo
 from coterie.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from coterie.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from coterie.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from coterie.protocol.refusals import refusal
 from coterie.protocol.wire import Message
 from coterie.server.handlers.many_groups import (
     GROUPS_TOGETHER,
@@ -100,7 +101,10 @@ def consumer_group_heartbeat(
         handled: called after the coordinator has handled a heartbeat that may change something.
     """
     if not broker.features.serves_consumer_groups:
-        return heartbeat_error(ErrorCode.UNSUPPORTED_VERSION)
+        not_served: ConsumerGroupHeartbeatResponse = heartbeat_error(
+            request, ErrorCode.UNSUPPORTED_VERSION
+        )
+        return not_served
     now_ms, client = connection.now_ms, connection.client
     response = broker.coordinator.unchanged_heartbeat(now_ms, request, client)
     if response is not None:
@@ -163,10 +167,10 @@ def consumer_group_describe(
     """Describe consumer groups, each once [administration/describe-named-twice]."""
     groups = request.group_ids = list(dict.fromkeys(request.group_ids))
     if not broker.features.serves_consumer_groups:
-        error = ErrorCode.UNSUPPORTED_VERSION
-        return ConsumerGroupDescribeResponse(
-            groups=[describe_error(group_id, error) for group_id in groups]
+        not_served: ConsumerGroupDescribeResponse = refusal(
+            request, ErrorCode.UNSUPPORTED_VERSION, connection.version
         )
+        return not_served
     if len(groups) > GROUPS_TOGETHER or _have_many_members(broker, groups):
         with_operations = request.include_authorized_operations
         parted = _DescribedInParts(

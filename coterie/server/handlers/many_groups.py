@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from coterie.coordinator.kernel.effects import Effects
 from coterie.coordinator.kernel.request import RequestContext
 from coterie.protocol.errors import ErrorCode
+from coterie.protocol.refusals import refusal
 from coterie.server.network.delayed_response import DelayedResponse, Exchange
 from coterie.server.network.sliced_response import run_in_slices, send_in_slices
 from coterie.server.services import Services
@@ -137,7 +138,6 @@ def described_by_id(
     request: Any,
     verb: Verb[Any, Any],
     response: Callable[..., R],
-    refused: Callable[[str, ErrorCode], Any],
     *,
     is_served: bool,
 ) -> R | None:
@@ -149,12 +149,12 @@ def described_by_id(
         request: the request, with `group_ids`.
         verb: the method of the coordinator.
         response: the class of the response, with `groups`.
-        refused: makes the part of a group that cannot be described.
         is_served: whether the type of groups is switched on.
     """
     groups = request.group_ids = list(dict.fromkeys(request.group_ids))
     if not is_served:
-        return response(groups=[refused(each, ErrorCode.UNSUPPORTED_VERSION) for each in groups])
+        not_served: R = refusal(request, ErrorCode.UNSUPPORTED_VERSION, connection.version)
+        return not_served
     if len(groups) <= GROUPS_TOGETHER:
         answer: R | None = broker.groups.submit(verb, request, connection)
         return answer

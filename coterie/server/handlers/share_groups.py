@@ -3,8 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from coterie.coordinator.groups.share.describe import describe_error
-from coterie.coordinator.groups.share.refusal import heartbeat_error
+from coterie.coordinator.groups.recorded.refusal import heartbeat_error
 from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.share_group_describe import (
@@ -26,7 +25,10 @@ def heartbeat(
 ) -> ShareGroupHeartbeatResponse | None:
     """Join a share group, keep in it, or leave it."""
     if not broker.features.serves_share_groups:
-        return heartbeat_error(ErrorCode.UNSUPPORTED_VERSION)
+        not_served: ShareGroupHeartbeatResponse = heartbeat_error(
+            request, ErrorCode.UNSUPPORTED_VERSION
+        )
+        return not_served
     coordinator = broker.coordinator
     now_ms, client = connection.now_ms, connection.client
     response = coordinator.unchanged_share_heartbeat(now_ms, request, client)
@@ -45,7 +47,6 @@ def describe(
         request,
         broker.coordinator.share_group_describe,
         ShareGroupDescribeResponse,
-        describe_error,
         is_served=broker.features.serves_share_groups,
     )
 

@@ -3,8 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from coterie.coordinator.groups.streams.describe import describe_error
-from coterie.coordinator.groups.streams.refusal import heartbeat_error
+from coterie.coordinator.groups.recorded.refusal import heartbeat_error
 from coterie.coordinator.groups.streams.topology import logged_topology
 from coterie.coordinator.streams_topology.model import InvalidTopology
 from coterie.coordinator.streams_topology.names import check_topic_names
@@ -40,7 +39,11 @@ def refused_names(request: StreamsGroupHeartbeatRequest) -> StreamsGroupHeartbea
                 why_illegal=invalid_name,
             )
         except InvalidTopology as error:
-            return heartbeat_error(ErrorCode.STREAMS_INVALID_TOPOLOGY, error.message)
+            code = ErrorCode.STREAMS_INVALID_TOPOLOGY
+            answer: StreamsGroupHeartbeatResponse = heartbeat_error(
+                request, code, text=error.message
+            )
+            return answer
     return None
 
 
@@ -59,7 +62,10 @@ def heartbeat(
         unauthorized: returns which topics of some the client may not create.
     """
     if not broker.features.serves_streams_groups:
-        return heartbeat_error(ErrorCode.UNSUPPORTED_VERSION)
+        not_served: StreamsGroupHeartbeatResponse = heartbeat_error(
+            request, ErrorCode.UNSUPPORTED_VERSION
+        )
+        return not_served
     refused = refused_names(request)
     if refused is not None:
         return refused
@@ -85,7 +91,6 @@ def describe(
         request,
         broker.coordinator.streams_group_describe,
         StreamsGroupDescribeResponse,
-        describe_error,
         is_served=broker.features.serves_streams_groups,
     )
 

@@ -1,6 +1,7 @@
 // What a page shows of a group: lanes of owners, charts over the same time, and tables.
-import { restartsOf, rowsOf, spanOf, unitOf, when } from './data.js';
+import { restartsOf, rowsOf, spanOf, unitOf, when, workOf } from './data.js';
 import { chart } from './chart.js';
+import { failedTable, poisonTable, sharedTable } from './deliveries.js';
 import { ownership } from './ownership.js';
 import { allRows, column, table } from './tables.js';
 import { inRange, range, watch } from './time.js';
@@ -8,8 +9,9 @@ import { el, memberOf, memberText, nameOf, timeCell } from './view.js';
 import { UNKNOWN, atLeast, counted, duration, grouped } from './words.js';
 
 const CHARTS = ['Lag, messages', 'Progress, messages/s'];
-const ABOUT_LANES = 'A lane is a partition, a bar the time of an owner, a gap the time without one, a line'
+const ABOUT_LANES = ', a bar the time of an owner, a gap the time without one, a line'
   + ' a rebalance; it is dashed if only the group’s log shows it.';
+const ABOUT_COPIES = ' Standby tasks have lanes of their own: the members that keep copies.';
 const ABOUT_RESTARTS = ' A triangle is a static member that came back without a rebalance.';
 
 // The body of a group as `{ element, update }`. What has nothing to show is hidden; `update` shows the
@@ -50,14 +52,19 @@ const PARTS = [
   ['epochs', group => rowsOf(group).bumps.length, of => titled('Epochs', bumpTable(of))],
   ['handovers', group => rowsOf(group).handovers.length,
     of => titled('Slowest handovers', handoverTable(of))],
+  ['poison', group => rowsOf(group).poison.length, of => titled('Records that fail', poisonTable(of))],
+  ['shared', group => rowsOf(group).shared.length, of => titled('Share partitions', sharedTable(of))],
+  ['failed', group => rowsOf(group).failed.length,
+    of => titled('Newest deliveries not accepted', failedTable(of))],
   ['members', group => rowsOf(group).members.length, (of, span, title = 'Members') => titled(title, memberTable(of),
     () => newest(rowsOf(of()).members.length, of().memberCount, 'member'))],
-  ['partitions', group => rowsOf(group).partitions.length, of => titled('Partitions', partitionTable(of))],
+  ['partitions', group => rowsOf(group).partitions.length, of => titled(of().tasks ? 'Partitions and tasks' : 'Partitions', partitionTable(of))],
 ];
 
 function lanesPart(of, span) {
   const note = el('p', { class: 'note' }), drawing = ownership(of(), span);
-  const about = () => { note.textContent = ABOUT_LANES + (restartsOf(of()).length ? ABOUT_RESTARTS : ''); };
+  const about = () => { note.textContent = `A lane is a ${workOf(of())}${ABOUT_LANES}`
+    + (of().tasks ? ABOUT_COPIES : '') + (restartsOf(of()).length ? ABOUT_RESTARTS : ''); };
   about();
   return { elements: [note, drawing.element], update: group => { about(); drawing.update(group); } };
 }
@@ -168,7 +175,7 @@ function bumpTable(of) {
 function handoverTable(of) {
   const time = name => ({ number: true, cell: row => duration(row[name]) });
   return table(`Slowest handovers of ${of().id}`, [
-    column('partition', row => row.partition, { cell: row => nameOf(row.partition) }),
+    column(workOf(of()), row => row.partition, { cell: row => nameOf(row.partition) }),
     column('epoch', row => row.epoch, { number: true }),
     column('when', row => row.at, { time: true, cell: row => timeCell(row.at, row.at) }),
     column('from', row => memberText(of(), row.giver), { cell: row => memberOf(of(), row.giver) }),

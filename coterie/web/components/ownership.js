@@ -1,4 +1,4 @@
-// Ownership over time: a lane for each partition, a bar for each owner, a line for each rebalance.
+// Ownership over time: a lane for each partition or task, a bar for each owner, a line for each rebalance.
 // A gap in a lane is time without owner: that is the cost of a rebalance.
 import { restartsOf, rowsOf, unitOf, when } from './data.js';
 import { markReplaced, nearest, rebalanceTip, shadeSilences, triangle } from './marks.js';
@@ -58,7 +58,7 @@ export function ownership(first, span) {
 
   function showRest() {
     rest.hidden = group.laneCount <= shown;
-    rest.replaceChildren(`${shown} of ${counted(group.laneCount, 'partition')}. `,
+    rest.replaceChildren(`${shown} of ${counted(group.laneCount, group.tasks ? 'lane' : 'partition')}. `,
       lanes.length > shown ? el('button', { type: 'button', onclick: showAll },
         lanes.length === group.laneCount ? 'Show all' : `Show ${lanes.length}`) : '');
   }
@@ -127,7 +127,7 @@ export function ownership(first, span) {
 
   read(first);
   const drawing = plot({
-    label: () => `Ownership of ${counted(shown, 'partition')} of ${group.id} from ${
+    label: () => `Ownership of ${counted(shown, group.tasks ? 'lane' : 'partition')} of ${group.id} from ${
       moment(span()[0])} to ${moment(span()[1])} UTC, ${counted(marks.length, 'rebalance')}`,
     height: () => shown * LANE, left: width => labelRoom(group.lanes)(width), span, draw, hit,
   });

@@ -11,16 +11,12 @@ from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 
-from coterie.lab.live.parts import Part, compile_java, jars_of, java_command
+from coterie.lab.live.parts import STREAMS_4, compile_java, jars_of, java_command
 from coterie.processes import Child
 from coterie.storage.properties import properties_text
 from tests.interop.model import Failed, Surroundings
 from tests.interop.topics import CommittedReader, create_topics, produce
 
-STREAMS = Part(
-    "streams-4.3.1",
-    ("org.apache.kafka:kafka-streams:4.3.1", "org.slf4j:slf4j-simple:1.7.36"),
-)
 CONFIG = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000"}
 
 _SOURCE = Path(__file__).parent / "java" / "WordCount.java"
@@ -89,7 +85,7 @@ class WordCount:
     ) -> None:
         """Compile it, for the topics of `counting` and with these properties of clients."""
         self.around = around
-        self._jars = jars_of(STREAMS, around.note)
+        self._jars = jars_of(STREAMS_4, around.note)
         self._classes = compile_java(self._jars, [_SOURCE], around.directory / "classes")
         properties = around.directory / "client.properties"
         properties.write_text(properties_text(client), encoding="utf-8")

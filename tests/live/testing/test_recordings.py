@@ -20,10 +20,13 @@ from coterie.cli.main import main
 from coterie.conformance.core_driver import CoreDriver, differences
 from coterie.conformance.transcript import read as read_transcript
 from coterie.control.in_process import InProcess
+from coterie.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from coterie.recording.files import Limits, RecordingOptions, numbered, read
 from coterie.recording.recorder import Recorder
 from coterie.recording.serving import record_brokers, record_connections
 from coterie.testing import AnswerError, Broker, BrokerNotStarted, ProcessBroker, ProcessCluster
+from tests.interop.group_members import StreamsMember
+from tests.interop.requests import ask
 
 OneOrSeveral = TypeVar("OneOrSeveral", bound=InProcess)
 
@@ -255,5 +258,37 @@ def test_share_group_is_replayed_and_becomes_a_transcript(kafka: Broker, tmp_pat
     written = replay(path, "--group", "orders", "--to-transcript", str(transcript))
     assert " otherwise than" in written.output
     assert "log+ share-state orders initialized={sales: [0]}" in transcript.read_text()
+    steps = read_transcript(transcript)
+    assert not differences(steps, CoreDriver().run(steps))
+
+
+def test_streams_group_is_replayed_and_becomes_a_transcript(kafka: Broker, tmp_path: Path) -> None:
+    path, transcript = tmp_path / "a.rec", tmp_path / "a.txt"
+    with recorded(kafka, path):
+        kafka.topic("lines", partitions=2)
+        address = kafka.bootstrap_servers
+        one, two = (StreamsMember("words", each, "lines", store="counts") for each in ("m1", "m2"))
+        one.join(address)
+        one.beat(address)
+        two.join(address)
+        one.beat(address)
+        for _ in range(2):
+            one.confirm(address)
+            two.confirm(address)
+        kafka.group("words").wait_tasks()
+        # A client describes the internal topics too, which the replay has to create by itself.
+        for name in ("counts", "lines"):
+            ask(address, MetadataRequest(topics=[MetadataRequestTopic(name=name)]), 1)
+        two.leave(address)
+        one.beat(address)
+        one.leave(address)
+    replayed = replay(path)
+    assert replayed.exit_code == 0, replayed.output
+    written = replay(path, "--group", "words", "--to-transcript", str(transcript))
+    assert written.exit_code == 0, written.output
+    text = transcript.read_text()
+    assert "create-topic counts" not in text
+    assert "pending {0: [1@" in text
+    assert "# Recorded:" not in text
     steps = read_transcript(transcript)
     assert not differences(steps, CoreDriver().run(steps))

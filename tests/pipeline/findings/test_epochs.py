@@ -10,13 +10,15 @@ import pytest
 from coterie.pipeline.engine import LocalEngine
 from coterie.pipeline.jobs.run import run
 from coterie.pipeline.store import Store
-from tests.pipeline.consumer_stories import ConsumerStory, orders
+from tests.pipeline.consumer_stories import ConsumerStory, Recording, orders
+from tests.pipeline.streams_stories import StreamsStory
+from tests.unit.coordinator.streams.harness import topology
 
 A, B = "beat a at 127.0.0.1", "beat b at 127.0.0.1"
 Found = tuple[str, ...]
 
 
-def findings(story: ConsumerStory, path: Path, *, journal: bool = True) -> list[Found]:
+def findings(story: Recording, path: Path, *, journal: bool = True) -> list[Found]:
     """Return rule, subject and evidence of the findings about the group."""
     data, output = story.write(path / "data"), str(path / "out")
     if not journal:
@@ -64,6 +66,19 @@ def test_member_that_is_asked_in_vain_still_keeps_it(tmp_path: Path) -> None:
     ((rule, subject, evidence),) = findings(story, tmp_path)
     assert (rule, subject) == ("held_back_partition", A)
     assert evidence.endswith("waited; it still keeps them")
+
+
+def test_member_of_a_streams_group_keeps_tasks(tmp_path: Path) -> None:
+    """[pipeline/streams-tasks]"""
+    story = StreamsStory({"in": 4})
+    story.start("a", topology=topology())
+    story.pass_time(20)
+    story.slow.add("a")
+    story.start("b", topology=topology())
+    story.pass_time(50)
+    ((rule, subject, evidence),) = findings(story, tmp_path)
+    assert (rule, subject) == ("held_back_partition", A)
+    assert evidence.startswith("kept 2 tasks (0_2, 0_3) for 50")
 
 
 def test_member_without_heartbeats_was_never_asked(tmp_path: Path) -> None:

@@ -22,12 +22,12 @@ from coterie.protocol.messages.consumer_group_records import (
     CurrentTopicPartitions,
 )
 from coterie.protocol.messages.log_records import encode_key, encode_value
-from tests.pipeline.consumer_stories import ConsumerStory, topic_id
+from tests.pipeline.consumer_stories import ConsumerStory, Recording, topic_id
 from tests.pipeline.histories import plain_rows
 from tests.pipeline.timeline.test_epoch_stories import GOLDEN, held_back, upgraded
 
 
-def plant(story: ConsumerStory, key: Any, value: Any) -> None:
+def plant(story: Recording, key: Any, value: Any) -> None:
     story.kept.append(story.now_ms, [(encode_key(key), encode_value(value))])
 
 

@@ -1,11 +1,11 @@
-"""A consumer group (KIP-848) in the tables of both engines, on the terminal, on the page and in a
-replay, from the logs of our coordinator.
+"""Groups with epochs in the tables of both engines, on the terminal, on the page and in a replay,
+from the logs of our coordinator: a consumer group (KIP-848), and a streams group of another input.
 
-Rules: [report/epochs].
+Rules: [report/epochs] [report/tasks].
 """
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner
@@ -23,6 +23,7 @@ from coterie.pipeline.report.reading import read_content
 from coterie.pipeline.store import Store
 from tests.pipeline.report.browser import Browser
 from tests.pipeline.test_engines import assert_equal_stores
+from tests.pipeline.timeline import test_streams_stories
 from tests.pipeline.timeline.test_epoch_stories import BUMPS, held_back
 
 if TYPE_CHECKING:
@@ -52,10 +53,16 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture(scope="module")
-def output(data: str) -> str:
-    """What a run made of it."""
-    path = str(Path(data).parent / "out")
-    run(LocalEngine(), [data], path)
+def inputs(data: str) -> list[str]:
+    """The data directory, and another one with a streams group."""
+    return [data, test_streams_stories.held_back().write(Path(data).parent / "streams")]
+
+
+@pytest.fixture(scope="module")
+def output(inputs: list[str]) -> str:
+    """What a run made of them."""
+    path = str(Path(inputs[0]).parent / "out")
+    run(LocalEngine(), inputs, path)
     return path
 
 
@@ -69,16 +76,20 @@ def test_terminal_says_how_long_members_took(data: str, output: str) -> None:
 @pytest.mark.xdist_group("spark")
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_spark_writes_the_same_rows(data: str, output: str, spark: "SparkSession") -> None:
+def test_spark_writes_the_same_rows(inputs: list[str], output: str, spark: "SparkSession") -> None:
     """[pipeline/engines]"""
     from coterie.pipeline.spark_engine import SparkEngine
 
     other = output + "-spark"
-    run(SparkEngine(spark), [data], other)
+    run(SparkEngine(spark), inputs, other)
     assert_equal_stores(output, other)
     bumps = part_files.read_table(Store.reading(other), "epoch_bumps").sort_by("epoch").to_pylist()
     names = "epoch", "cause", "member_key", "members", "moved_partitions", "stable_ms"
-    assert [tuple(row[name] for name in names) for row in bumps if row["group_id"] == "g"] == BUMPS
+    found: dict[str, list[tuple[Any, ...]]] = {}
+    for row in bumps:
+        found.setdefault(row["group_id"], []).append(tuple(row[name] for name in names))
+    assert found["g"] == BUMPS
+    assert found["g@streams"] == test_streams_stories.BUMPS
 
 
 def test_replay_of_epochs(output: str) -> None:
@@ -118,7 +129,13 @@ def test_page_shows_epochs_where_a_group_has_them(output: str) -> None:
         assert "epoch" in tab.page.evaluate(heads, "Rebalances of g")
         epochs = tab.page.evaluate(cells, "Epochs of g")
         handovers = tab.page.evaluate(cells, "Slowest handovers of g")
+        streams = "document.querySelector('#groups details[data-group=\"g@streams\"]')"
+        tab.value(f"{streams}.open = true")
+        tab.wait(f"{streams}.querySelector('table')")
+        text = tab.value(f"{streams}.innerText")
         assert tab.errors == []
+    assert "A lane is a task" in text
+    assert "0_2" in text
     assert len(epochs) == len(BUMPS)
     assert "revocation timeout" in epochs[1]
     assert len(handovers) == 10

@@ -141,7 +141,13 @@ def test_show_prints_a_kip_848_group_of_kafka(tmp_path: Path) -> None:
         partition = tmp_path / f"__consumer_offsets-{number}"
         partition.mkdir()
         shutil.copy(GOLDEN / f"{number}.log", partition / f"{0:020d}.log")
-    assert known_groups(str(tmp_path)) == ["classic-one", "mixed", "modern", "regex-group"]
+    assert known_groups(str(tmp_path)) == [
+        "classic-one",
+        "mixed",
+        "modern",
+        "regex-group",
+        "streams-app",
+    ]
     rows = json.loads(show(str(tmp_path), "modern", "--json").stdout)
     causes = [(row["trigger"], row["from_generation"], row["to_generation"]) for row in rows]
     assert causes == [

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 from coterie.conformance.harness import Batch, Pair
 from coterie.coordinator.groups.config import ConsumerSettings
-from coterie.coordinator.groups.consumer.records import KEYS, ConsumerRecords
+from coterie.coordinator.groups.consumer.group import ConsumerGroup
+from coterie.coordinator.groups.recorded.records import RecordedGroups
 from coterie.coordinator.kernel.append import Append
 from coterie.coordinator.kernel.request import ClientContext, RequestContext
 from coterie.protocol.errors import ErrorCode
@@ -52,7 +53,7 @@ class CheckedGroups(ConsumerHarness):
     """
 
     def __init__(self, settings: ConsumerSettings, policy: str) -> None:
-        self.records = ConsumerRecords()
+        self.records = RecordedGroups(ConsumerGroup)
         self.classic: set[str] = set()
         self.appended: list[Batch] = []
         self.outbox: list[tuple[Sent, Any]] = []
@@ -102,13 +103,13 @@ class CheckedGroups(ConsumerHarness):
         key = decode_key(pair[0])
         if isinstance(key, GroupMetadataKey):
             (self.classic.discard if pair[1] is None else self.classic.add)(key.group)
-        if type(key) in KEYS:
+        if type(key) in self.records.keys:
             assert not isinstance(key, UnknownKey)
             self.records.apply(key, decode_value(key, pair[1]))
             self.changed.add(group_of(key))
 
     def _read_again(self) -> None:
-        self.records, self.classic = ConsumerRecords(), set()
+        self.records, self.classic = RecordedGroups(ConsumerGroup), set()
         for pair in self.logs[0].durable:
             self._read(pair)
         for batch in self.logs[0].pending:

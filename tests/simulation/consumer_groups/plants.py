@@ -36,7 +36,7 @@ PLANTS = (
     ),
     Plant(
         "partitions that are given up are free at once",
-        f"{_GROUPS}group_state:ConsumerGroupState._set_current",
+        f"{_GROUPS}group_state:ConsumerGroupState.replace_current",
         "self._occupy(member.pending, member)",
         "pass",
     ),
@@ -73,18 +73,18 @@ PLANTS = (
     ),
     Plant(
         "the revocation timer is not armed",
-        f"{_GROUPS}members:time_revocation",
+        "coterie.coordinator.groups.recorded.revocation:time_revocation",
         fault=calling("coterie.coordinator.groups.step:GroupStep.arm", does_nothing),
     ),
     Plant(
         "the revocation timer is not armed after a load",
-        f"{_GROUPS}group_type:ConsumerType.loaded",
+        f"{_GROUPS}group_type:ConsumerType.member_loaded",
         fault=calling(f"{_GROUPS}members:time_revocation", does_nothing),
     ),
     Plant(
         "a loaded member has no session",
-        f"{_GROUPS}group_type:ConsumerType.loaded",
-        fault=calling(f"{_GROUPS}members:start_session", does_nothing),
+        "coterie.coordinator.groups.recorded.group_type:RecordedType.loaded",
+        fault=calling("coterie.coordinator.groups.sessions:start_session", does_nothing),
     ),
     Plant(
         "the members of an upgraded group have no session",
@@ -128,7 +128,7 @@ PLANTS = (
     ),
     Plant(
         "a downgrade leaves the target epoch",
-        f"{_GROUPS}group_state:ConsumerGroupState.keys",
+        "coterie.coordinator.groups.recorded.group:RecordedGroup.keys",
         fault=without(ConsumerGroupTargetAssignmentMetadataKey),
     ),
     Plant(

@@ -83,6 +83,7 @@ class Session:
         sizes: its sizes.
         data_dir: its data directory.
         idle: connections that do nothing.
+        clients: connections that several verbs use, the last of which may not be run.
         producers: the producer id and epoch of each transactional id, by its number.
         members: the members of the new groups, as Heartbeat names them.
     """
@@ -92,14 +93,18 @@ class Session:
         self.data_dir = data_dir
         self.sizes = sizes
         self.idle: list[socket.socket] = []
+        self.clients: list[Client] = []
         self.producers: dict[int, tuple[int, int]] = {}
         self.members: list[dict[str, Any]] = []
 
     def close(self) -> None:
-        """Close the idle connections."""
+        """Close the connections."""
         for opened in self.idle:
             opened.close()
         self.idle.clear()
+        for client in self.clients:
+            client.close()
+        self.clients.clear()
 
     def verb(
         self,

@@ -67,7 +67,9 @@ class _Member:
 
     @cached_property
     def _client(self) -> Client:
-        return Client(self._session.port)
+        client = Client(self._session.port)
+        self._session.clients.append(client)
+        return client
 
     def run(self, number: int) -> Answers:
         """Run a step, and those before it that have not been run."""

@@ -18,6 +18,7 @@ from coterie.protocol.messages.streams_group_heartbeat import (
 )
 from coterie.testing import Broker
 from tests.live.deadlines import eventually
+from tests.unit.cli.command import rows_of
 from tests.unit.cli.group_commands import groups, refused, rows
 from tests.unit.coordinator.streams.harness import subtopology, topology
 
@@ -120,7 +121,10 @@ def test_commands_in_the_life_of_a_streams_group(broker: Broker, cluster: Cluste
     eventually(lambda: "group_deleted" in history(), "the journal has the end")
     assert history().count("member_joined") == history().count("member_removed") == 3
     assert {"group_epoch_raised", "target_computed", "group_converged"} <= set(history())
-    assert "m1 left" in groups(broker, "history", GROUP).stdout
+    told = groups(broker, "history", GROUP).stdout
+    assert "m1 left" in told
+    assert "1 task to move" in told
+    assert "partition" not in told
 
 
 def described_with_one_member(broker: Broker) -> None:
@@ -177,8 +181,14 @@ def described_with_two_members(broker: Broker, cluster: Cluster) -> None:
 def refused_with_members(broker: Broker) -> None:
     assert "2 live members: m" in refused(broker, *RESET)
     assert "2 live members: m" in refused(broker, "delete", GROUP)
-    for words in (("check", GROUP, "--interval", "0"), ("assign", GROUP, "--assignor", "range")):
-        assert f"Group '{GROUP}' is a streams group." in refused(broker, *words)
+    assert f"Group '{GROUP}' is a streams group." in refused(
+        broker, "assign", GROUP, "--assignor", "range"
+    )
+    # The first member has sent no heartbeat since the second one joined.
+    checked = groups(broker, "check", "--all-groups", "--interval", "0", "--json")
+    assert [(row["group"], row["check"], row["subject"]) for row in rows_of(checked)] == [
+        (GROUP, "held-back-tasks", "coterie-cli m1")
+    ]
 
 
 def changed_without_members(broker: Broker, cluster: Cluster) -> None:

@@ -13,18 +13,11 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple, Self
 
-from coterie.coordinator.groups.share.describe import describe_error
-from coterie.coordinator.groups.streams import describe as streams
 from coterie.protocol.api_keys import SERVED_VERSIONS, ApiKey
 from coterie.protocol.apis import request_class, response_class
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.frames import decode_request_header
 from coterie.protocol.messages.api_versions import ApiVersionsResponse, ApiVersionsResponseApiKey
-from coterie.protocol.messages.consumer_group_describe import (
-    ConsumerGroupDescribeRequest,
-    ConsumerGroupDescribeResponse,
-    ConsumerGroupDescribeResponseGroup,
-)
 from coterie.protocol.messages.find_coordinator import (
     FindCoordinatorResponse,
     FindCoordinatorResponseCoordinator,
@@ -35,14 +28,7 @@ from coterie.protocol.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from coterie.protocol.messages.share_group_describe import (
-    ShareGroupDescribeRequest,
-    ShareGroupDescribeResponse,
-)
-from coterie.protocol.messages.streams_group_describe import (
-    StreamsGroupDescribeRequest,
-    StreamsGroupDescribeResponse,
-)
+from coterie.protocol.refusals import refusal
 from coterie.protocol.wire import Message
 
 SILENCE = object()
@@ -72,9 +58,9 @@ class FakeBroker:
             ApiKey.API_VERSIONS: self._api_versions,
             ApiKey.METADATA: self._metadata,
             ApiKey.FIND_COORDINATOR: self._find_coordinator,
-            ApiKey.CONSUMER_GROUP_DESCRIBE: _no_consumer_groups,
-            ApiKey.SHARE_GROUP_DESCRIBE: _no_share_groups,
-            ApiKey.STREAMS_GROUP_DESCRIBE: _no_streams_groups,
+            ApiKey.CONSUMER_GROUP_DESCRIBE: _no_groups,
+            ApiKey.SHARE_GROUP_DESCRIBE: _no_groups,
+            ApiKey.STREAMS_GROUP_DESCRIBE: _no_groups,
             **(responses or {}),
         }
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -220,37 +206,9 @@ def _classes(number: int) -> tuple[type[Message], type[Message]]:
     return request_class(key), response_class(key)
 
 
-def _no_consumer_groups(
-    request: ConsumerGroupDescribeRequest, _version: int
-) -> ConsumerGroupDescribeResponse:
-    """Answer that none of the groups is a consumer group."""
-    error = ErrorCode.GROUP_ID_NOT_FOUND
-    return ConsumerGroupDescribeResponse(
-        groups=[
-            ConsumerGroupDescribeResponseGroup(error_code=error, group_id=each, members=[])
-            for each in request.group_ids
-        ]
-    )
-
-
-def _no_share_groups(
-    request: ShareGroupDescribeRequest, _version: int
-) -> ShareGroupDescribeResponse:
-    """Answer that none of the groups is a share group."""
-    error = ErrorCode.GROUP_ID_NOT_FOUND
-    return ShareGroupDescribeResponse(
-        groups=[describe_error(each, error) for each in request.group_ids]
-    )
-
-
-def _no_streams_groups(
-    request: StreamsGroupDescribeRequest, _version: int
-) -> StreamsGroupDescribeResponse:
-    """Answer that none of the groups is a streams group."""
-    error = ErrorCode.GROUP_ID_NOT_FOUND
-    return StreamsGroupDescribeResponse(
-        groups=[streams.describe_error(each, error) for each in request.group_ids]
-    )
+def _no_groups(request: Any, version: int) -> Any:
+    """Answer that none of the groups is of the type that is asked for."""
+    return refusal(request, ErrorCode.GROUP_ID_NOT_FOUND, version)
 
 
 def _read_frame(stream: socket.socket) -> bytes | None:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from coterie.conversation.identities import Identities
 from coterie.conversation.names import Names
 from coterie.conversation.requests import build_request, request_arguments
 from coterie.conversation.responses import response_lines
@@ -101,3 +102,13 @@ def test_refusal_and_status() -> None:
     told = StreamsHeartbeatStatus(status_code=9, status_detail="odd")
     response = StreamsGroupHeartbeatResponse(member_id="m", status=[told])
     assert shown(response) == 'member=m epoch=0 interval=0 status=[9 "odd"]'
+
+
+def test_the_endpoint_of_a_member_is_no_place_of_a_broker() -> None:
+    """[recording/ids] A replay sends it as it was."""
+    identities = Identities()
+    assert identities.pair("host", "h", "127.0.0.1")
+    assert identities.pair("port", 7001, 9092)
+    request = built('group=orders member=m1 epoch=0 endpoint="h:7001"')
+    identities.substitute(request)
+    assert request == built('group=orders member=m1 epoch=0 endpoint="h:7001"')

@@ -14,8 +14,8 @@ import pytest
 from coterie.coordinator.groups.classic.group_record import restore
 from coterie.coordinator.groups.classic.records import logged_generations
 from coterie.coordinator.groups.consumer.group import ConsumerGroup
-from coterie.coordinator.groups.consumer.records import ConsumerRecords
 from coterie.coordinator.groups.consumer.states import GroupState
+from coterie.coordinator.groups.recorded.records import RecordedGroups
 from coterie.coordinator.groups.replay import LoggedState, replay_encoded
 from coterie.coordinator.groups.served_types import SERVED_TYPES
 from coterie.coordinator.kernel.loading import NewestRecords
@@ -83,7 +83,7 @@ def groups_of(directory: DataDirectory) -> Answer:
             pass
         skipped += reading.reader.skipped.total()
         consumer = state.of_types[ConsumerGroup.TYPE]
-        assert isinstance(consumer, ConsumerRecords)
+        assert isinstance(consumer, RecordedGroups)
         consumer_groups |= consumer.groups
         for group_id in sorted(logged_generations(state).keys() | state.offsets.keys()):
             groups[group_id] = _group_facts(group_id, state)

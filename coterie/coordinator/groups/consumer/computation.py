@@ -94,7 +94,7 @@ class TargetComputation(Computation):
         super().__init__(group.epoch)
         self.assignor = assignor
         topics = _Topics(group)
-        seen = [_Seen(group, member) for member in _in_kafkas_order(group)]
+        seen = [_Seen(group, member) for member in group.assigned_members()]
         self.size = sum(topics.counts.values()) + len(seen) * len(topics.counts)
         # By member id, and by instance id: another member may have the place of a static one.
         self._changes: dict[str, Change] = {}
@@ -194,11 +194,3 @@ def _lost(before: Partitions, now: Partitions) -> int:
         for topic_id, indexes in before.items()
         if indexes is not now.get(topic_id)
     )
-
-
-def _in_kafkas_order(group: ConsumerGroup) -> list[ConsumerMember]:
-    """Return the members as they are listed, a new one last.
-
-    The assignor puts them into a hash table; this order decides between ids of the same bucket.
-    """
-    return sorted(group.ordered_members(), key=lambda member: member.current is None)

@@ -1,19 +1,18 @@
 """ConsumerGroupDescribe: consumer groups for administrators [consumer-groups/describe].
 
-A large group has tens of thousands of partitions. `see_consumer_group` keeps what the records said
+A large group has tens of thousands of partitions. `SeenConsumerGroup` keeps what the records said
 of it when it was asked for, which is never changed but replaced; `described_in_steps` makes the
 description of that, whatever happens to the group meanwhile.
 """
 
 from collections.abc import Generator, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from coterie.coordinator.groups.consumer.group import ConsumerGroup
-from coterie.coordinator.groups.consumer.group_state import CONSUMER, partitions_of
+from coterie.coordinator.groups.consumer.group_state import partitions_of
 from coterie.coordinator.groups.consumer.member import ConsumerMember, Owned
 from coterie.coordinator.groups.partition_state import PartitionState
-from coterie.coordinator.groups.recorded.describe import AskedGroup, asked_group
-from coterie.coordinator.groups.refusal import Refusal
+from coterie.coordinator.groups.recorded.describe import AskedGroup, described
 from coterie.coordinator.topic_image import TopicImage
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.consumer_group_describe import (
@@ -46,7 +45,27 @@ _NO_SUBSCRIPTION = ConsumerGroupMemberMetadataValue(
 class DescribedConsumerGroup(AskedGroup):
     """One group of a ConsumerGroupDescribe request."""
 
+    GROUPS = ConsumerGroup
+    PART = ConsumerGroupDescribeResponseGroup
+
     __slots__ = ()
+
+    def description(self, partition: PartitionState, group: ConsumerGroup) -> "SeenConsumerGroup":
+        """Return what there is to describe of it."""
+        assert group.exists, f"{group} was given up and is in its partition"
+        default = partition.config.consumer.assignors[0]
+        whole = ConsumerGroupDescribeResponseGroup(
+            error_code=ErrorCode.NONE,
+            group_id=self.group_id,
+            group_state=group.state_name,
+            group_epoch=group.epoch,
+            assignment_epoch=group.target_epoch,
+            assignor_name=group.preferred_assignor(default),
+            members=[],
+            authorized_operations=self.operations,
+        )
+        members = [_seen(group, member) for member in group.ordered_members()]
+        return SeenConsumerGroup(whole, members, dict(group.topics.by_id))
 
 
 class _SeenMember(NamedTuple):
@@ -80,31 +99,6 @@ class SeenConsumerGroups(NamedTuple):
     groups: list[SeenConsumerGroup | ConsumerGroupDescribeResponseGroup]
 
 
-def see_consumer_group(
-    partition: PartitionState, asked: DescribedConsumerGroup
-) -> SeenConsumerGroup:
-    """Return what there is to describe of one group, or its error."""
-    try:
-        group = asked_group(partition, asked, ConsumerGroup, CONSUMER)
-    except Refusal as refusal:
-        error = describe_error(asked.group_id, refusal.error, refusal.text)
-        return SeenConsumerGroup(error, [], {})
-    assert group.exists, f"{group} was given up and is in its partition"
-    default = partition.config.consumer.assignors[0]
-    described = ConsumerGroupDescribeResponseGroup(
-        error_code=ErrorCode.NONE,
-        group_id=asked.group_id,
-        group_state=group.state_name,
-        group_epoch=group.epoch,
-        assignment_epoch=group.target_epoch,
-        assignor_name=group.preferred_assignor(default),
-        members=[],
-        authorized_operations=asked.operations,
-    )
-    members = [_seen(group, member) for member in group.ordered_members()]
-    return SeenConsumerGroup(described, members, dict(group.topics.by_id))
-
-
 def described_in_steps(
     seen: SeenConsumerGroup | ConsumerGroupDescribeResponseGroup,
 ) -> Generator[None, None, ConsumerGroupDescribeResponseGroup]:
@@ -114,22 +108,22 @@ def described_in_steps(
     """
     if not isinstance(seen, SeenConsumerGroup):
         return seen
-    described = seen.described
+    whole = seen.described
     for member in seen.members:
-        described.members.append(_described(member, seen.topics))
+        whole.members.append(_described(member, seen.topics))
         yield
-    assert len(described.members) == len(seen.members), "a group is described once"
-    return described
+    assert len(whole.members) == len(seen.members), "a group is described once"
+    return whole
 
 
 def describe_consumer_group(
     partition: PartitionState, asked: DescribedConsumerGroup
 ) -> ConsumerGroupDescribeResponseGroup:
     """Return one group at once."""
-    seen = see_consumer_group(partition, asked)
+    seen = described(partition, asked)
     for _ in described_in_steps(seen):
         pass
-    return seen.described
+    return seen.described if isinstance(seen, SeenConsumerGroup) else seen
 
 
 def _seen(group: ConsumerGroup, member: ConsumerMember) -> _SeenMember:
@@ -180,22 +174,3 @@ def _assignment(
             if topic_id in topics
         ]
     )
-
-
-def describe_error(
-    group_id: str, error: ErrorCode, text: str | None = None
-) -> ConsumerGroupDescribeResponseGroup:
-    """Return a group that cannot be described."""
-    return ConsumerGroupDescribeResponseGroup(
-        error_code=error, error_message=text, group_id=group_id, members=[]
-    )
-
-
-def describe_error_part(
-    asked: Any, error: ErrorCode, _version: int
-) -> ConsumerGroupDescribeResponseGroup:
-    """Return the part of the response about a group whose partition is not available.
-
-    A group without an id cannot exist, which is said first.
-    """
-    return describe_error(asked.group_id, asked.error(error))

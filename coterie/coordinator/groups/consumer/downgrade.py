@@ -22,6 +22,8 @@ from coterie.coordinator.groups.consumer.group_state import Partitions
 from coterie.coordinator.groups.consumer.member import ConsumerMember
 from coterie.coordinator.groups.consumer.step import Step
 from coterie.coordinator.groups.consumer.timers import TimerKind
+from coterie.coordinator.groups.recorded.revocation import cancel_revocation
+from coterie.coordinator.groups.sessions import end_session
 from coterie.coordinator.kernel.append import Pair
 from coterie.coordinator.topic_image import TopicsImage
 from coterie.protocol.messages.consumer_group_facts import GroupTypeChanged
@@ -242,12 +244,8 @@ def begin_classic(step: Step, *, rebalances: bool) -> None:
 def cancel_timers(step: Step, member: ConsumerMember) -> None:
     """Cancel the timers of a member that is gone, or that is a member of a classic group now."""
     member_id = member.member_id
-    if member.armed_ms:
-        member.armed_ms = 0
-        step.cancel(TimerKind.SESSION, member_id)
-    if member.revocation is not None:
-        member.revocation = None
-        step.cancel(TimerKind.REVOCATION, member_id)
+    end_session(step, member, TimerKind.SESSION)
+    cancel_revocation(step, member, TimerKind.REVOCATION)
     if member.awaits_join:
         member.awaits_join = False
         step.cancel(TimerKind.REJOIN, member_id)

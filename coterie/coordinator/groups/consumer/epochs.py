@@ -1,6 +1,5 @@
 """What raises the epoch of a group [consumer-groups/epoch-bumps]."""
 
-from coterie.coordinator.groups.consumer.member import ConsumerMember
 from coterie.coordinator.groups.consumer.step import Step
 from coterie.coordinator.groups.epochs import MAX_EPOCH, Bump, Instigator, epoch_raised
 from coterie.coordinator.groups.metadata_hash import metadata_hash
@@ -9,12 +8,6 @@ from coterie.protocol.messages.consumer_group_records import (
     ConsumerGroupMetadataValue,
     ConsumerGroupPartitionMetadataKey,
 )
-
-
-def instigator_of(member: ConsumerMember) -> Instigator:
-    """Return a member as the one that caused something."""
-    assert member.subscription is not None, f"{member} has no subscription"
-    return Instigator(member.member_id, member.instance_id, member.client_id, member.client_host)
 
 
 def bump_epoch(step: Step, cause: Bump, instigator: Instigator | None = None) -> None:

@@ -57,7 +57,7 @@ def follow(
     if pair is None:
         return None
     fact = reconciled_fact(now_ms, member, now)
-    group.apply(key, value)
+    group.set_current(member.member_id, value)
     group.unlogged += 1
     assert member.epoch == epoch, f"{member} is at another epoch than its record"
     member.changed_ms = now_ms

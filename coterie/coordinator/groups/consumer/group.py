@@ -1,14 +1,13 @@
 """A consumer group, with the answers that a group of any type gives."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
-from coterie.coordinator.groups.consumer.group_state import CONSUMER, ConsumerGroupState
+from coterie.coordinator.groups.consumer.group_state import ConsumerGroupState
 from coterie.coordinator.groups.consumer.member import ConsumerMember
 from coterie.coordinator.groups.consumer.states import GroupState, MemberState
 from coterie.coordinator.groups.group_like import SeenMember
 from coterie.coordinator.groups.seen_members import seen_member
-from coterie.coordinator.kernel.append import Record
 
 
 class ConsumerGroup(ConsumerGroupState):
@@ -22,8 +21,6 @@ class ConsumerGroup(ConsumerGroupState):
         resolved_version: the version of the topics at the latest resolution; None after a load.
         too_large_ms: when the result of a resolution was larger than a batch; 0 if that never was.
     """
-
-    TYPE: ClassVar[str] = CONSUMER
 
     __slots__ = (
         "downgrade", "resolution", "resolved_version", "too_large_epoch", "too_large_ms",
@@ -45,12 +42,6 @@ class ConsumerGroup(ConsumerGroupState):
         )
 
     # -- members -----------------------------------------------------------------------------------
-
-    def ordered_members(self) -> list[ConsumerMember]:
-        """Return the members in Kafka's order of listings."""
-        ordered = [self.members[each] for each in self.ordered_ids()]
-        assert len(ordered) == len(self.members), f"{self} has each member once"
-        return ordered
 
     def preferred_assignor(self, default: str, asking: str | None = None) -> str:
         """Return the assignor that most members ask for [consumer-groups/preferred-assignor].
@@ -75,17 +66,11 @@ class ConsumerGroup(ConsumerGroupState):
             return asking
         return max(name for name, count in votes.items() if count == most)
 
+    def holder(self, request: Any) -> str | None:
+        """See `RecordedGroup`."""
+        return None if request.instance_id is None else self.static_members[request.instance_id]
+
     # -- what all groups have in common ------------------------------------------------------------
-
-    @property
-    def group_type(self) -> str:
-        """See `GroupLike`."""
-        return CONSUMER
-
-    @property
-    def state_name(self) -> str:
-        """See `GroupLike`."""
-        return (GroupState.DEAD if self.is_gone else self.derived_state()).value
 
     def seen_members(self) -> Sequence[SeenMember]:
         """See `GroupLike`."""
@@ -135,9 +120,3 @@ class ConsumerGroup(ConsumerGroupState):
         if topic in self.by_name:
             return True
         return any(topic in each.topics for each in self.regexes.values())
-
-    # -- administration ----------------------------------------------------------------------------
-
-    def tombstones(self) -> Sequence[Record]:
-        """See `GroupLike`."""
-        return [(key, None) for key in self.keys(self.ordered_ids())]

@@ -5,17 +5,17 @@ member that has it in `assigned` or `pending`; `by_name`, `by_regex` and `protoc
 and have no zero.
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Iterator
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from coterie.coordinator.groups.consumer.member import ConsumerMember, Owned
 from coterie.coordinator.groups.consumer.states import GroupState, MemberState
 from coterie.coordinator.groups.recorded.committing import CommittingGroup
+from coterie.coordinator.groups.recorded.group import RecordKeys, count_name
 from coterie.protocol.messages.consumer_group_records import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataKey,
-    ConsumerGroupMemberMetadataValue,
     ConsumerGroupMetadataKey,
     ConsumerGroupPartitionMetadataKey,
     ConsumerGroupRegularExpressionKey,
@@ -57,7 +57,7 @@ class ResolvedRegex(NamedTuple):
     value: ConsumerGroupRegularExpressionValue
 
 
-class ConsumerGroupState(CommittingGroup):
+class ConsumerGroupState(CommittingGroup[ConsumerMember]):
     """What the records of one consumer group add up to.
 
     Attributes:
@@ -72,6 +72,16 @@ class ConsumerGroupState(CommittingGroup):
         classic_count: the number of members that use the classic protocol.
     """
 
+    TYPE: ClassVar[str] = CONSUMER
+    KEYS: ClassVar[RecordKeys] = RecordKeys(
+        ConsumerGroupMetadataKey,
+        ConsumerGroupMemberMetadataKey,
+        ConsumerGroupTargetAssignmentMetadataKey,
+        ConsumerGroupTargetAssignmentMemberKey,
+        ConsumerGroupCurrentMemberAssignmentKey,
+        (ConsumerGroupPartitionMetadataKey, ConsumerGroupRegularExpressionKey),
+    )
+
     __slots__ = (
         "by_name", "by_regex", "classic_count", "has_old_metadata", "owners", "protocols",
         "regexes", "settled", "static_members",
@@ -79,9 +89,8 @@ class ConsumerGroupState(CommittingGroup):
 
     def __init__(self, group_id: str) -> None:
         """Create a group without records."""
-        super().__init__(group_id, CONSUMER)
+        super().__init__(group_id)
         self.has_old_metadata: Message | None = None
-        self.members: dict[str, ConsumerMember] = {}
         self.settled = 0
         self.static_members: dict[str, str] = _NOTHING
         self.regexes: dict[str, ResolvedRegex] = _NOTHING
@@ -125,7 +134,7 @@ class ConsumerGroupState(CommittingGroup):
         return not any(counts) and not self.classic_count and not self.settled
 
     def derived_state(self) -> GroupState:
-        """Return the state that follows from the records."""
+        """See `RecordedGroup`."""
         if not self.members:
             return GroupState.EMPTY
         if self.epoch > self.target_epoch:
@@ -187,61 +196,33 @@ class ConsumerGroupState(CommittingGroup):
 
     # -- records -----------------------------------------------------------------------------------
 
-    def apply(self, key: Message, value: Any) -> Any:
-        """Apply one record and return the value that it replaces; null removes one."""
-        kind = type(key)
-        if kind is ConsumerGroupCurrentMemberAssignmentKey:
-            return self._set_current(key.member_id, value)  # type: ignore[attr-defined]
-        if kind is ConsumerGroupTargetAssignmentMemberKey:
-            return self.set_target(key.member_id, value)  # type: ignore[attr-defined]
-        if kind is ConsumerGroupMemberMetadataKey:
-            return self._set_subscription(key.member_id, value)  # type: ignore[attr-defined]
-        if kind is ConsumerGroupRegularExpressionKey:
-            return self._set_regex(key.regular_expression, value)  # type: ignore[attr-defined]
-        if kind is ConsumerGroupMetadataKey:
-            return self.set_metadata(value)
-        if kind is ConsumerGroupTargetAssignmentMetadataKey:
-            before = self.set_target_metadata(value)
-            epoch = self.target_epoch
-            there = [each for each in self.members.values() if each.epoch == epoch]
-            self.settled = sum(map(self.is_settled, there))
-            assert self.settled <= len(self.members), f"{self} counts its members wrong"
-            return before
-        assert kind is ConsumerGroupPartitionMetadataKey, key
-        old, self.has_old_metadata = self.has_old_metadata, value
-        return old
+    def new_member(self, member_id: str) -> ConsumerMember:
+        """See `RecordedGroup`."""
+        return ConsumerMember(member_id)
 
-    def _set_subscription(
-        self, member_id: str, value: ConsumerGroupMemberMetadataValue | None
-    ) -> ConsumerGroupMemberMetadataValue | None:
-        member = self.members.get(member_id)
-        before = None if member is None else member.subscription
-        if before is value:
-            return before
-        if before is not None:
-            assert member is not None
-            self._count_subscription(member, -1)
-        if member is None:
-            member = self._add(member_id)
-        member.set_subscription(value)
-        if value is not None:
-            self._count_subscription(member, 1)
-        elif member.is_blank:
-            del self.members[member_id]
+    def set_target_metadata(self, value: Any) -> Any:
+        """See `RecordedGroup`."""
+        before = super().set_target_metadata(value)
+        epoch = self.target_epoch
+        there = [each for each in self.members.values() if each.epoch == epoch]
+        self.settled = sum(map(self.is_settled, there))
+        assert self.settled <= len(self.members), f"{self} counts its members wrong"
         return before
 
-    def _add(self, member_id: str) -> ConsumerMember:
-        assert member_id not in self.members, f"{member_id} is in {self}"
-        member = self.members[member_id] = ConsumerMember(member_id)
-        self.most_members = max(self.most_members, len(self.members))
-        return member
+    def set_other(self, key: Any, value: Any) -> Any:
+        """See `RecordedGroup`."""
+        if type(key) is ConsumerGroupRegularExpressionKey:
+            return self._set_regex(key.regular_expression, value)
+        before, self.has_old_metadata = self.has_old_metadata, value
+        return before
 
-    def _count_subscription(self, member: ConsumerMember, step: int) -> None:
+    def count(self, member: ConsumerMember, step: int) -> None:
+        """See `RecordedGroup`."""
         for name in member.names:
-            _count(self.by_name, name, step)
+            count_name(self.by_name, name, step)
         if member.regex:
             self.by_regex = _own(self.by_regex)
-            _count(self.by_regex, member.regex, step)
+            count_name(self.by_regex, member.regex, step)
         instance = member.instance_id
         if instance is not None:
             if step > 0:
@@ -253,18 +234,14 @@ class ConsumerGroupState(CommittingGroup):
             self.classic_count += step
             self.protocols = _own(self.protocols)
             for name in {each.name for each in member.classic.supported_protocols}:
-                _count(self.protocols, name, step)
+                count_name(self.protocols, name, step)
         assert 0 <= self.classic_count <= len(self.members), f"{self} counts its members wrong"
 
-    def _set_current(
-        self, member_id: str, value: ConsumerGroupCurrentMemberAssignmentValue | None
-    ) -> ConsumerGroupCurrentMemberAssignmentValue | None:
-        member = self.members.get(member_id)
-        before = None if member is None else member.current
-        if before is value:
-            return before
-        if member is None:
-            member = self._add(member_id)
+    def replace_current(
+        self, member: ConsumerMember, value: ConsumerGroupCurrentMemberAssignmentValue | None
+    ) -> None:
+        """See `RecordedGroup`: note who owns partitions, and how many members have settled."""
+        member_id = member.member_id
         self.settled -= self.is_settled(member)
         assigned, pending = member.assigned, member.pending
         member.set_current(value)
@@ -278,9 +255,6 @@ class ConsumerGroupState(CommittingGroup):
             self._occupy(member.assigned, member)
             if member.pending:
                 self._occupy(member.pending, member)
-        elif member.is_blank:
-            del self.members[member_id]
-        return before
 
     def _occupy(self, owned: Owned, member: ConsumerMember) -> None:
         """Note the owner of partitions; of two the one of the larger epoch owns one.
@@ -319,34 +293,9 @@ class ConsumerGroupState(CommittingGroup):
             self.regexes[regex] = ResolvedRegex(frozenset(value.topics), value)
         return None if before is None else before.value
 
-    # -- what removes it ---------------------------------------------------------------------------
-
-    def member_tombstones(self, member_id: str) -> list[Message]:
-        """Return the keys of a member's records, in Kafka's order of their removal."""
+    def last_keys(self) -> Iterator[Message]:
+        """See `RecordedGroup`."""
         group_id = self.group_id
-        return [
-            ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id),
-            ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id),
-            ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member_id),
-        ]
-
-    def keys(self, members: Sequence[str]) -> Iterator[Message]:
-        """Yield the keys of all records, in Kafka's order of their removal.
-
-        Args:
-            members: the ids of the members in Kafka's order.
-        """
-        group_id = self.group_id
-        for member_id in members:
-            yield ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id)
-        for member_id in members:
-            yield ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id)
-        for member_id in self.target_values:
-            if member_id not in self.members:
-                yield ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id)
-        yield ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id)
-        for member_id in members:
-            yield ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member_id)
         for regex in self.regexes:
             yield ConsumerGroupRegularExpressionKey(group_id=group_id, regular_expression=regex)
         # Also if the log has none: it ends a log that Kafka 4.0 has begun [consumer-groups/delete].
@@ -358,16 +307,6 @@ def _own(table: dict[str, V]) -> dict[str, V]:
     """Return a table that may be changed."""
     assert not _NOTHING, "what all groups share stays empty"
     return {} if table is _NOTHING else table
-
-
-def _count(counts: dict[str, int], name: str, step: int) -> None:
-    assert step in (1, -1), "one member is counted at a time"
-    count = counts.get(name, 0) + step
-    assert count >= 0, f"{name} is counted wrong"
-    if count:
-        counts[name] = count
-    else:
-        del counts[name]
 
 
 def partitions_of(value: ConsumerGroupTargetAssignmentMemberValue | None) -> Partitions:

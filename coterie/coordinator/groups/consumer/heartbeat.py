@@ -12,10 +12,8 @@ from coterie.coordinator.groups.classic.group import classic
 from coterie.coordinator.groups.classic.group_record import group_tombstone
 from coterie.coordinator.groups.config import ConsumerSettings
 from coterie.coordinator.groups.consumer.downgrade import cancel_timers
-from coterie.coordinator.groups.consumer.fencing import note_fenced_heartbeat
 from coterie.coordinator.groups.consumer.following import tells_nothing
 from coterie.coordinator.groups.consumer.group import ConsumerGroup
-from coterie.coordinator.groups.consumer.group_state import CONSUMER
 from coterie.coordinator.groups.consumer.identity import find_member
 from coterie.coordinator.groups.consumer.leave import leave
 from coterie.coordinator.groups.consumer.member import ConsumerMember, Owned
@@ -26,7 +24,6 @@ from coterie.coordinator.groups.consumer.members import (
     time_revocation,
 )
 from coterie.coordinator.groups.consumer.reconciliation import OwnedNow
-from coterie.coordinator.groups.consumer.refusal import heartbeat_error
 from coterie.coordinator.groups.consumer.regexes import ask_for_resolution, resolved
 from coterie.coordinator.groups.consumer.states import MemberState
 from coterie.coordinator.groups.consumer.static_member import replace_member
@@ -43,12 +40,20 @@ from coterie.coordinator.groups.consumer.timers import TimerKind
 from coterie.coordinator.groups.consumer.upgrade import start_classic_sessions, upgrade
 from coterie.coordinator.groups.epochs import JOIN_EPOCH
 from coterie.coordinator.groups.partition_state import PartitionState
-from coterie.coordinator.groups.recorded.lookup import check_room, no_group, other_type
+from coterie.coordinator.groups.recorded.heartbeat import (
+    HeartbeatVerbs,
+    first_step,
+    handle_heartbeat,
+)
+from coterie.coordinator.groups.recorded.lookup import (
+    check_room,
+    check_room_for_group,
+    no_group,
+    other_type,
+)
 from coterie.coordinator.groups.recorded.target import begin_computation
-from coterie.coordinator.groups.refusal import Refusal
 from coterie.coordinator.kernel.effects import Effects
 from coterie.coordinator.kernel.request import ClientContext, RequestContext
-from coterie.protocol.errors import ErrorCode
 from coterie.protocol.fields import uuid_text
 from coterie.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -105,19 +110,7 @@ def heartbeat(
     context: RequestContext,
 ) -> Beat:
     """Handle a ConsumerGroupHeartbeat whose fields were checked."""
-    if request.member_epoch < JOIN_EPOCH:
-        return leave(partition, now_ms, request, context)
-    step: Step | None = None
-    try:
-        step = _step(partition, now_ms, request, context)
-        return _beat(step, request)
-    except Refusal as refusal:
-        if step is not None:
-            step.undo()
-        effects = Effects(heartbeat_error(refusal.error, refusal.text))
-        group = partition.groups.get(request.group_id)
-        note_fenced_heartbeat(effects, now_ms, group, request, refusal.error)
-        return effects
+    return handle_heartbeat(_VERBS, partition, now_ms, request, context)
 
 
 def _step(
@@ -140,12 +133,11 @@ def _step(
     if found is None:
         if not joins:
             raise no_group(group_id, "Consumer group")
-        if not partition.has_room_for_group():
-            raise Refusal(ErrorCode.POLICY_VIOLATION, "There are too many groups.")
+        check_room_for_group(partition)
         return _new_step(partition, group_id, now_ms, context)
     before = classic(found)
     if before is None or not joins:
-        raise other_type(group_id, CONSUMER)
+        raise other_type(group_id, ConsumerGroup)
     step = _new_step(partition, group_id, now_ms, context)
     step.replaces = before
     if before.is_empty:
@@ -158,12 +150,8 @@ def _step(
 def _new_step(
     partition: PartitionState, group_id: str, now_ms: int, context: RequestContext
 ) -> Step:
-    group = ConsumerGroup(group_id)
-    group.topics = partition.topics
     assert group_id not in records_of(partition).groups, f"{group_id} is in the log"
-    step = Step(partition, group, now_ms, context)
-    step.creates = True
-    return step
+    return first_step(Step, ConsumerGroup, partition, group_id, now_ms, context)
 
 
 def _beat(step: Step, request: ConsumerGroupHeartbeatRequest) -> Beat:
@@ -176,7 +164,7 @@ def _beat(step: Step, request: ConsumerGroupHeartbeatRequest) -> Beat:
     member_id, epoch, instance_id = request.member_id, request.member_epoch, request.instance_id
     owned = _owned_now(request)
     if member_id not in group.members:
-        check_room(group, CONSUMER, config.consumer.max_size)
+        check_room(group, config.consumer.max_size)
     member_id = member_id or new_member_id(step.partition.new_uuid())
     member = find_member(group, member_id, instance_id, epoch, owned)
     if request.subscribed_topic_regex:
@@ -316,3 +304,6 @@ def new_member_id(uuid: str) -> str:
     Transcripts count their ids, and these stay what they are.
     """
     return uuid_text(bytes.fromhex(uuid.replace("-", ""))) if len(uuid) == _UUID_LENGTH else uuid
+
+
+_VERBS = HeartbeatVerbs(ConsumerGroup, leave, _step, _beat)

@@ -13,7 +13,6 @@
 """
 
 from coterie.coordinator.groups.consumer.group import ConsumerGroup
-from coterie.coordinator.groups.consumer.group_state import CONSUMER
 from coterie.coordinator.groups.consumer.member import ConsumerMember
 from coterie.coordinator.groups.consumer.reconciliation import OwnedNow
 from coterie.coordinator.groups.consumer.states import STATIC_LEAVE_EPOCH
@@ -43,7 +42,7 @@ def find_member(
             if epoch == JOIN_EPOCH:
                 return None
             raise unknown_member(group, member_id)
-        check_epoch(member, epoch, owned)
+        check_epoch(group, member, epoch, owned)
         return member
     if epoch == JOIN_EPOCH:
         holder = group.static_members.get(instance_id)
@@ -59,7 +58,7 @@ def find_member(
             )
         return member
     member = static_member(group, member_id, instance_id)
-    check_epoch(member, epoch, owned)
+    check_epoch(group, member, epoch, owned)
     return member
 
 
@@ -83,10 +82,13 @@ def static_member(group: ConsumerGroup, member_id: str, instance_id: str) -> Con
     return member
 
 
-def check_epoch(member: ConsumerMember, epoch: int, owned: OwnedNow | None) -> None:
+def check_epoch(
+    group: ConsumerGroup, member: ConsumerMember, epoch: int, owned: OwnedNow | None
+) -> None:
     """Check whether a request knows the epoch of its member.
 
     Args:
+        group: the group.
         member: the member.
         epoch: of the request.
         owned: what the member says that it owns; None if it does not say.
@@ -100,7 +102,7 @@ def check_epoch(member: ConsumerMember, epoch: int, owned: OwnedNow | None) -> N
     if epoch < known and epoch == member.previous_epoch and _owns_assigned(member, owned):
         # The answer with the new epoch was lost.
         return
-    refuse_epoch(CONSUMER, epoch, known)
+    refuse_epoch(group, epoch, member)
 
 
 def _owns_assigned(member: ConsumerMember, owned: OwnedNow | None) -> bool:

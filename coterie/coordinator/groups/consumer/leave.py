@@ -4,9 +4,7 @@ The epoch that the member had does not matter [consumer-groups/leave].
 """
 
 from coterie.coordinator.groups.classic.leave import leave_response, members_of
-from coterie.coordinator.groups.consumer.fencing import note_fenced_heartbeat
 from coterie.coordinator.groups.consumer.group import ConsumerGroup
-from coterie.coordinator.groups.consumer.group_state import CONSUMER
 from coterie.coordinator.groups.consumer.identity import static_member
 from coterie.coordinator.groups.consumer.member import ConsumerMember, Owned
 from coterie.coordinator.groups.consumer.members import (
@@ -15,14 +13,14 @@ from coterie.coordinator.groups.consumer.members import (
     remove_members,
 )
 from coterie.coordinator.groups.consumer.records import current_value
-from coterie.coordinator.groups.consumer.refusal import heartbeat_error
 from coterie.coordinator.groups.consumer.states import STATIC_LEAVE_EPOCH
 from coterie.coordinator.groups.consumer.step import Step
 from coterie.coordinator.groups.consumer.timers import TimerKind
 from coterie.coordinator.groups.epochs import Bump
 from coterie.coordinator.groups.fencing import note_fenced
 from coterie.coordinator.groups.partition_state import PartitionState
-from coterie.coordinator.groups.recorded.lookup import find_group, no_group, unknown_member
+from coterie.coordinator.groups.recorded.lookup import existing_group, existing_member
+from coterie.coordinator.groups.recorded.revocation import cancel_revocation
 from coterie.coordinator.groups.refusal import Refusal
 from coterie.coordinator.kernel.append_errors import LARGE_OPERATION_ERROR
 from coterie.coordinator.kernel.effects import Effects
@@ -51,26 +49,25 @@ def leave(
     request: ConsumerGroupHeartbeatRequest,
     context: RequestContext,
 ) -> Effects[ConsumerGroupHeartbeatResponse]:
-    """Remove a member, or keep the place of a static member that leaves for a while."""
+    """Remove a member, or keep the place of a static member that leaves for a while.
+
+    Raises:
+        Refusal: there is no such group or member, the group is of another type, another member has
+            the instance id, or the records do not fit a batch.
+    """
     assert request.member_epoch < 0, f"a heartbeat of epoch {request.member_epoch} does not leave"
-    try:
-        group = find_group(partition, request.group_id, ConsumerGroup, CONSUMER)
-        if group is None:
-            raise no_group(request.group_id)
-        member = _leaving(group, request)
-    except Refusal as refusal:
-        effects = Effects(heartbeat_error(refusal.error, refusal.text))
-        refused_group = partition.groups.get(request.group_id)
-        note_fenced_heartbeat(effects, now_ms, refused_group, request, refusal.error)
-        return effects
+    group = existing_group(partition, request.group_id, ConsumerGroup)
+    member = (
+        existing_member(group, request.member_id)
+        if request.instance_id is None
+        else static_member(group, request.member_id, request.instance_id)
+    )
     step = Step(partition, group, now_ms, context)
     if request.member_epoch == STATIC_LEAVE_EPOCH:
         _leave_for_a_while(step, member)
         if not step.fits():
-            return Effects(heartbeat_error(LARGE_OPERATION_ERROR))
-        if member.revocation is not None:
-            member.revocation = None
-            step.cancel(TimerKind.REVOCATION, member.member_id)
+            raise Refusal(LARGE_OPERATION_ERROR)
+        cancel_revocation(step, member, TimerKind.REVOCATION)
         assert member.instance_id is not None, f"{member} is not static"
         step.note(
             StaticMemberLeft(
@@ -85,26 +82,12 @@ def leave(
     else:
         (removed,) = remove_members(step, [member], Bump.LEAVE)
         if not finish_removal(step):
-            return Effects(heartbeat_error(LARGE_OPERATION_ERROR))
+            raise Refusal(LARGE_OPERATION_ERROR)
         note_removed(step, removed, Bump.LEAVE)
     step.effects.response = ConsumerGroupHeartbeatResponse(
         member_id=request.member_id, member_epoch=request.member_epoch
     )
     return step.effects
-
-
-def _leaving(group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest) -> ConsumerMember:
-    """Return the member that leaves.
-
-    Raises:
-        Refusal: there is no such member, or another one has its instance id.
-    """
-    if request.instance_id is not None:
-        return static_member(group, request.member_id, request.instance_id)
-    member = group.members.get(request.member_id)
-    if member is None:
-        raise unknown_member(group, request.member_id)
-    return member
 
 
 def _leave_for_a_while(step: Step, member: ConsumerMember) -> None:

@@ -12,7 +12,8 @@ from coterie.coordinator.groups.consumer.downgrade import (
     is_downgraded_without,
     takes_long,
 )
-from coterie.coordinator.groups.consumer.epochs import bump_epoch, instigator_of
+from coterie.coordinator.groups.consumer.epochs import bump_epoch
+from coterie.coordinator.groups.consumer.group_state import CONSUMER
 from coterie.coordinator.groups.consumer.member import ConsumerMember
 from coterie.coordinator.groups.consumer.reconciliation import (
     OwnedNow,
@@ -25,8 +26,9 @@ from coterie.coordinator.groups.consumer.states import STATE_NAMES, GroupState, 
 from coterie.coordinator.groups.consumer.step import Step
 from coterie.coordinator.groups.consumer.subscription import drop_regexes
 from coterie.coordinator.groups.consumer.timers import TimerKind
-from coterie.coordinator.groups.epochs import Bump, Instigator
+from coterie.coordinator.groups.epochs import Bump, Instigator, instigator_of
 from coterie.coordinator.groups.member_facts import joined_fact, removed_fact
+from coterie.coordinator.groups.recorded import revocation
 from coterie.coordinator.groups.recorded.target import note_convergence
 from coterie.coordinator.groups.refusal import Refusal
 from coterie.coordinator.kernel.request import RequestContext
@@ -96,25 +98,15 @@ def reconciled_fact(now_ms: int, member: ConsumerMember, now: Reconciled) -> Mem
         state_ms,
         # The journal knows the broker.
         -1,
+        CONSUMER,
     )
 
 
 def time_revocation(step: Step, member: ConsumerMember) -> None:
-    """Arm or cancel the timer in which a member has to give partitions up.
-
-    It is not armed anew by heartbeats that report nothing new [consumer-groups/timers].
-    """
-    waits = member.state is MemberState.UNREVOKED_PARTITIONS and member.classic is None
-    if not waits:
-        if member.revocation is not None:
-            member.revocation = None
-            step.cancel(TimerKind.REVOCATION, member.member_id)
-    elif member.revocation is not member.current:
-        # A record was written: there is something new to give up.
-        assert member.current is not None, f"{member} is asked without a record"
-        member.revocation = member.current
-        deadline_ms = step.now_ms + member.rebalance_timeout_ms
-        step.arm(TimerKind.REVOCATION, member.member_id, deadline_ms)
+    """Arm or cancel the timer in which a member has to give partitions up."""
+    is_asked = member.state is MemberState.UNREVOKED_PARTITIONS and member.classic is None
+    if is_asked or member.revocation is not None:
+        revocation.time_revocation(step, member, TimerKind.REVOCATION, is_asked=is_asked)
 
 
 # -- session and removal ---------------------------------------------------------------------------

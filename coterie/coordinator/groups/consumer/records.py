@@ -11,30 +11,13 @@ from coterie.coordinator.groups.consumer.member import ConsumerMember, Owned, lo
 from coterie.coordinator.groups.consumer.states import MemberState
 from coterie.coordinator.groups.recorded.records import RecordedGroups
 from coterie.protocol.messages.consumer_group_records import (
-    ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
-    ConsumerGroupMemberMetadataKey,
-    ConsumerGroupMetadataKey,
-    ConsumerGroupPartitionMetadataKey,
-    ConsumerGroupRegularExpressionKey,
-    ConsumerGroupTargetAssignmentMemberKey,
     ConsumerGroupTargetAssignmentMemberValue,
-    ConsumerGroupTargetAssignmentMetadataKey,
     TargetTopicPartitions,
 )
 
-KEYS = (
-    ConsumerGroupMetadataKey,
-    ConsumerGroupPartitionMetadataKey,
-    ConsumerGroupMemberMetadataKey,
-    ConsumerGroupTargetAssignmentMetadataKey,
-    ConsumerGroupTargetAssignmentMemberKey,
-    ConsumerGroupCurrentMemberAssignmentKey,
-    ConsumerGroupRegularExpressionKey,
-)
 
-
-class ConsumerRecords(RecordedGroups):
+class ConsumerRecords(RecordedGroups[ConsumerGroup]):
     """The consumer groups of one partition.
 
     Attributes:
@@ -43,8 +26,7 @@ class ConsumerRecords(RecordedGroups):
 
     def __init__(self) -> None:
         """Start without records."""
-        super().__init__(KEYS, ConsumerGroup)
-        self.groups: dict[str, ConsumerGroup] = {}
+        super().__init__(ConsumerGroup)
         self.conversions: dict[str, Any] = {}
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from coterie.coordinator.groups.consumer.computation import Later, TargetComputation
 from coterie.coordinator.groups.consumer.group import ConsumerGroup
 from coterie.coordinator.groups.consumer.member import ConsumerMember
 from coterie.coordinator.groups.consumer.records import ConsumerRecords
@@ -25,15 +24,14 @@ class Step(TentativeStep[ConsumerGroup]):
         becomes: the group of another type that takes the place of this one.
         left: the members that the group had before it became another one.
         took_over: the member that has the place of a static member since this step.
-        computation: the computation of a large target that follows this step.
         downgrades_later: whether the group is to become a classic one after this step.
         is_long: whether it has taken some milliseconds, so that a target is left to the next turns.
         needs_too_much: whether it needs a target whose records are known not to fit one batch.
     """
 
     __slots__ = (
-        "_adopts", "_at_once", "_dissolved", "_most_members", "becomes", "computation",
-        "downgrades_later", "is_long", "left", "needs_too_much", "replaces", "took_over",
+        "_adopts", "_at_once", "_dissolved", "becomes", "downgrades_later", "is_long", "left",
+        "needs_too_much", "replaces", "took_over",
     )  # fmt: skip
 
     def __init__(
@@ -50,7 +48,6 @@ class Step(TentativeStep[ConsumerGroup]):
         self.becomes: GroupLike | None = None
         self.left: Sequence[ConsumerMember] = ()
         self.took_over: str | None = None
-        self.computation: TargetComputation | Later | None = None
         self.downgrades_later = False
         self.is_long = False
         self.needs_too_much = False
@@ -59,7 +56,6 @@ class Step(TentativeStep[ConsumerGroup]):
         # How many records were applied together, and what the group had before.
         self._at_once = 0
         self._dissolved: dict[str, Any] | None = None
-        self._most_members = group.most_members
 
     @property
     def applied(self) -> int:
@@ -109,12 +105,12 @@ class Step(TentativeStep[ConsumerGroup]):
             group.put_back(self._dissolved)
             self._dissolved = None
         super().undo()
-        is_blank = group.is_blank or self._adopts
-        assert not self.creates or is_blank, f"{group} is new and has records"
         self._at_once = 0
         self.becomes, self.left = None, ()
-        assert self._most_members <= group.most_members, f"{group} forgets members that it has had"
-        group.most_members = self._most_members
+
+    def _is_as_new(self) -> bool:
+        """See `TentativeStep`; one that was made before the step has its records."""
+        return self._adopts or super()._is_as_new()
 
     def has_small_records(self) -> bool:
         """See `TentativeStep`."""

@@ -3,13 +3,9 @@
 from typing import NamedTuple
 
 from coterie.assignors.model import utf16
-from coterie.coordinator.groups.consumer.epochs import (
-    bump_epoch,
-    bump_if_topics_changed,
-    instigator_of,
-)
+from coterie.coordinator.groups.consumer.epochs import bump_epoch, bump_if_topics_changed
 from coterie.coordinator.groups.consumer.step import Step
-from coterie.coordinator.groups.epochs import Bump, may_have_other_topics
+from coterie.coordinator.groups.epochs import Bump, instigator_of, may_have_other_topics
 from coterie.coordinator.groups.refusal import Refusal
 from coterie.coordinator.patterns import InvalidPattern, Pattern
 from coterie.protocol.errors import ErrorCode

@@ -1,9 +1,9 @@
 """What members of groups that commit offsets at member epochs may commit and fetch."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Generic
 
-from coterie.coordinator.groups.recorded.group import RecordedGroup
+from coterie.coordinator.groups.recorded.group import M, RecordedGroup
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.log_records import OffsetCommitValue
 from coterie.protocol.messages.offset_commit import OffsetCommitRequest
@@ -16,7 +16,7 @@ _EPOCHS_SINCE = 9
 _NONE = ErrorCode.NONE
 
 
-class CommittingGroup(RecordedGroup):
+class CommittingGroup(RecordedGroup[M], Generic[M]):
     """A group whose members commit the offsets of what they are assigned."""
 
     __slots__ = ()

@@ -2,29 +2,28 @@
 
 from typing import Any, NoReturn, TypeVar
 
+from coterie.coordinator.groups.epochs import JOIN_EPOCH
 from coterie.coordinator.groups.partition_state import PartitionState
-from coterie.coordinator.groups.recorded.group import RecordedGroup
+from coterie.coordinator.groups.recorded.group import M, RecordedGroup
+from coterie.coordinator.groups.recorded.member import RecordedMember
 from coterie.coordinator.groups.refusal import Refusal
-from coterie.coordinator.kernel.effects import Effects, R
 from coterie.protocol.errors import ErrorCode
-from coterie.protocol.messages.journal_records import MemberFenced
 
-G = TypeVar("G", bound=RecordedGroup)
-
-
-def other_type(group_id: str, kind: str) -> Refusal:
-    """Return the refusal of a request about a group of another type than its own."""
-    return Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a {kind} group.")
+G = TypeVar("G", bound=RecordedGroup[Any])
 
 
-def find_group(partition: PartitionState, group_id: str, cls: type[G], kind: str) -> G | None:
+def other_type(group_id: str, cls: type[RecordedGroup[Any]]) -> Refusal:
+    """Return the refusal of a request about a group of another type than that of a class."""
+    return Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a {cls.TYPE} group.")
+
+
+def find_group(partition: PartitionState, group_id: str, cls: type[G]) -> G | None:
     """Return a group of a type; None if there is no group of this id.
 
     Args:
         partition: the partition of the id.
         group_id: the id.
         cls: the class of the groups of the type.
-        kind: its name.
 
     Raises:
         Refusal: the group is of another type [share-groups/other-types].
@@ -32,26 +31,47 @@ def find_group(partition: PartitionState, group_id: str, cls: type[G], kind: str
     group = partition.groups.get(group_id)
     if group is None or isinstance(group, cls):
         return group
-    raise other_type(group_id, kind)
+    raise other_type(group_id, cls)
 
 
-def find_leaving(
-    partition: PartitionState, group_id: str, member_id: str, cls: type[G], kind: str
-) -> tuple[G, Any]:
-    """Return the group and the member of a heartbeat that leaves.
+def existing_group(partition: PartitionState, group_id: str, cls: type[G]) -> G:
+    """Return a group of a type.
 
-    Args: those of `find_group`, and the id of the member.
+    Args: those of `find_group`.
 
     Raises:
-        Refusal: there is no such group or member, or the group is of another type.
+        Refusal: there is none, or the group is of another type.
     """
-    group = find_group(partition, group_id, cls, kind)
+    group = find_group(partition, group_id, cls)
     if group is None:
         raise no_group(group_id)
+    return group
+
+
+def existing_member(group: RecordedGroup[M], member_id: str) -> M:
+    """Return a member.
+
+    Raises:
+        Refusal: there is none.
+    """
     member = group.members.get(member_id)
     if member is None:
         raise unknown_member(group, member_id)
-    return group, member
+    return member
+
+
+def find_member(group: RecordedGroup[M], member_id: str, epoch: int) -> M | None:
+    """Return the member of a heartbeat that does not leave; None for a new one.
+
+    Raises:
+        Refusal: there is no such member, or its epoch is smaller than that of the heartbeat.
+    """
+    if epoch == JOIN_EPOCH:
+        return group.members.get(member_id)
+    member = existing_member(group, member_id)
+    if epoch > member.epoch:
+        refuse_epoch(group, epoch, member)
+    return member
 
 
 def no_group(group_id: str, kind: str = "Group") -> Refusal:
@@ -64,101 +84,51 @@ def no_group(group_id: str, kind: str = "Group") -> Refusal:
     return Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"{kind} {group_id} not found.")
 
 
-def unknown_member(group: RecordedGroup, member_id: str) -> Refusal:
+def unknown_member(group: RecordedGroup[Any], member_id: str) -> Refusal:
     """Return the refusal of a request of somebody who is no member."""
     text = f"Member {member_id} is not a member of group {group.group_id}."
     return Refusal(ErrorCode.UNKNOWN_MEMBER_ID, text)
 
 
-def check_room(group: RecordedGroup, kind: str, limit: int) -> None:
+def check_room(group: RecordedGroup[Any], limit: int) -> None:
     """Check that a group has room for one more member.
 
     Raises:
         Refusal: it has as many as it may.
     """
     if len(group.members) >= limit:
-        text = f"The {kind} group has reached its maximum capacity of {limit} members."
+        text = f"The {group.TYPE} group has reached its maximum capacity of {limit} members."
         raise Refusal(ErrorCode.GROUP_MAX_SIZE_REACHED, text)
 
 
-def refuse_epoch(kind: str, said: int, known: int, more: str = "") -> NoReturn:
+def check_room_for_group(partition: PartitionState) -> None:
+    """Check that a partition has room for one more group [coordinator/group-limit].
+
+    Raises:
+        Refusal: it has none.
+    """
+    if not partition.has_room_for_group():
+        raise Refusal(ErrorCode.POLICY_VIOLATION, "There are too many groups.")
+
+
+def refuse_epoch(
+    group: RecordedGroup[Any], epoch: int, member: RecordedMember, more: str = ""
+) -> NoReturn:
     """Refuse a heartbeat at another epoch than that of its member.
 
     Args:
-        kind: the type of groups.
-        said: the epoch of the heartbeat.
-        known: that of the member.
-        more: what the text says behind the two.
+        group: the group.
+        epoch: the epoch of the heartbeat.
+        member: its member.
+        more: what the text says behind the two epochs.
 
     Raises:
         Refusal: always.
     """
-    word = "greater" if said > known else "smaller"
+    word = "greater" if epoch > member.epoch else "smaller"
     text = (
-        f"The {kind} group member has a {word} member epoch ({said}) than the one known by the "
-        f"group coordinator ({known}){more}. The member must abandon all its partitions and rejoin."
+        f"The {group.TYPE} group member has a {word} member epoch ({epoch}) than the one known by "
+        f"the group coordinator ({member.epoch}){more}. The member must abandon all its partitions "
+        "and rejoin."
     )
     raise Refusal(ErrorCode.FENCED_MEMBER_EPOCH, text)
-
-
-def refused(
-    partition: PartitionState,
-    now_ms: int,
-    request: Any,
-    refusal: Refusal,
-    cls: type[RecordedGroup],
-    response: R,
-) -> Effects[R]:
-    """Return the answer to a heartbeat that was refused, and note that its sender is fenced.
-
-    Args:
-        partition: the partition of the group.
-        now_ms: the time.
-        request: the heartbeat.
-        refusal: why it is refused.
-        cls: the class of the groups of its type.
-        response: the answer.
-    """
-    effects = Effects(response)
-    group = partition.groups.get(request.group_id)
-    if refusal.error is ErrorCode.FENCED_MEMBER_EPOCH and isinstance(group, cls):
-        note_fenced(effects, now_ms, group, request, refusal.error)
-    return effects
-
-
-def note_fenced(
-    effects: Effects[Any],
-    now_ms: int,
-    group: RecordedGroup,
-    request: Any,
-    error: ErrorCode,
-    holder: str | None = None,
-) -> None:
-    """Note that a heartbeat was refused whose sender is not the member that it says it is.
-
-    [journal/members]
-
-    Args:
-        effects: receive the fact.
-        now_ms: the time.
-        group: the group of the request.
-        request: the heartbeat.
-        error: the error of the answer.
-        holder: the member that has the instance id of the request; None for its member id.
-    """
-    member_id: str = holder or request.member_id
-    assert member_id in group.members, f"{member_id} is no member of {group} and is fenced"
-    effects.note(
-        group.group_id,
-        MemberFenced(
-            at_ms=now_ms,
-            member_id=request.member_id,
-            group_instance_id=None if holder is None else request.instance_id,
-            holder=member_id,
-            generation_id=group.epoch,
-            request=type(request).__name__.removesuffix("Request"),
-            error_code=error,
-            said_epoch=request.member_epoch,
-            known_epoch=group.members[member_id].epoch,
-        ),
-    )

@@ -136,6 +136,7 @@ def note_target(
             member_count=len(step.group.members),
             changed_members=changed,
             moved_partitions=moved,
+            group_type=step.group.group_type,
         )
     )
 
@@ -145,7 +146,7 @@ def note_convergence(step: TentativeStep[Any]) -> None:
     step.facts.append(converged_fact(step.group, step.now_ms))
 
 
-def converged_fact(group: RecordedGroup, now_ms: int) -> GroupConverged:
+def converged_fact(group: RecordedGroup[Any], now_ms: int) -> GroupConverged:
     """Return the fact that the last member of a group has reached the target."""
     return GroupConverged(
         at_ms=now_ms,

@@ -5,6 +5,7 @@ from coterie.coordinator.groups.epochs import (
     Bump,
     Instigator,
     epoch_raised,
+    instigator_of,
 )
 from coterie.coordinator.groups.metadata_hash import metadata_hash
 from coterie.coordinator.groups.share.group import ShareGroup
@@ -14,11 +15,6 @@ from coterie.protocol.messages.share_group_records import (
     ShareGroupMetadataKey,
     ShareGroupMetadataValue,
 )
-
-
-def instigator_of(member: ShareMember) -> Instigator:
-    """Return a member as the one that caused something."""
-    return Instigator(member.member_id, None, member.client_id, member.client_host)
 
 
 def bump_epoch(step: Step, cause: Bump, instigator: Instigator | None = None) -> None:

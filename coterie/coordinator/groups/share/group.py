@@ -4,16 +4,15 @@ Invariant: `by_name` counts the members that subscribe to each topic, and has no
 """
 
 from collections.abc import Collection, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from coterie.coordinator.groups.group_like import SeenMember
-from coterie.coordinator.groups.recorded.group import RecordedGroup
+from coterie.coordinator.groups.recorded.group import RecordedGroup, RecordKeys, count_name
 from coterie.coordinator.groups.seen_members import seen_member
 from coterie.coordinator.groups.share.member import Partitions, ShareMember, partitions_of
 from coterie.coordinator.groups.share.state_partitions import NOTHING, StatePartitions
 from coterie.coordinator.groups.share.state_request import StateRequest
 from coterie.coordinator.groups.share.states import GroupState
-from coterie.coordinator.kernel.append import Record
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.log_records import OffsetCommitValue
 from coterie.protocol.messages.offset_commit import OffsetCommitRequest
@@ -46,7 +45,7 @@ class Rest(NamedTuple):
     target_metadata: ShareGroupTargetAssignmentMetadataValue | None
 
 
-class ShareGroup(RecordedGroup):
+class ShareGroup(RecordedGroup[ShareMember]):
     """One share group.
 
     Attributes:
@@ -59,14 +58,23 @@ class ShareGroup(RecordedGroup):
         waiting: the requests of clients that wait for the share coordinator.
     """
 
+    TYPE: ClassVar[str] = SHARE
+    KEYS: ClassVar[RecordKeys] = RecordKeys(
+        ShareGroupMetadataKey,
+        ShareGroupMemberMetadataKey,
+        ShareGroupTargetAssignmentMetadataKey,
+        ShareGroupTargetAssignmentMemberKey,
+        ShareGroupCurrentMemberAssignmentKey,
+        (ShareGroupStatePartitionMetadataKey,),
+    )
+
     __slots__ = (
         "at_rest", "by_name", "initializing_since", "state_partitions", "state_value", "waiting",
     )  # fmt: skip
 
     def __init__(self, group_id: str) -> None:
         """Create a group without records."""
-        super().__init__(group_id, SHARE)
-        self.members: dict[str, ShareMember] = {}
+        super().__init__(group_id)
         self.by_name: dict[str, int] = {}
         self.state_value: ShareGroupStatePartitionMetadataValue | None = None
         self.state_partitions = NOTHING
@@ -116,9 +124,9 @@ class ShareGroup(RecordedGroup):
         """Return whether all members subscribe to the same."""
         return all(count == len(self.members) for count in self.by_name.values())
 
-    def ordered_members(self) -> list[ShareMember]:
-        """Return the members in Kafka's order of listings."""
-        return [self.members[each] for each in self.ordered_ids()]
+    def derived_state(self) -> GroupState:
+        """See `RecordedGroup`."""
+        return GroupState.STABLE if self.members else GroupState.EMPTY
 
     @property
     def is_blank(self) -> bool:
@@ -132,64 +140,22 @@ class ShareGroup(RecordedGroup):
 
     # -- records -----------------------------------------------------------------------------------
 
-    def apply(self, key: Message, value: Any) -> Any:
+    def new_member(self, member_id: str) -> ShareMember:
         """See `RecordedGroup`."""
-        kind = type(key)
-        if kind is ShareGroupMemberMetadataKey:
-            return self._set_subscription(key.member_id, value)  # type: ignore[attr-defined]
-        if kind is ShareGroupCurrentMemberAssignmentKey:
-            return self._set_current(key.member_id, value)  # type: ignore[attr-defined]
-        if kind is ShareGroupTargetAssignmentMemberKey:
-            return self.set_target(key.member_id, value)  # type: ignore[attr-defined]
-        if kind is ShareGroupMetadataKey:
-            return self.set_metadata(value)
-        if kind is ShareGroupTargetAssignmentMetadataKey:
-            return self.set_target_metadata(value)
-        assert kind is ShareGroupStatePartitionMetadataKey, key
-        old, self.state_value = self.state_value, value
+        return ShareMember(member_id)
+
+    def set_other(self, key: Any, value: Any) -> Any:  # noqa: ARG002 - it is record 15
+        """See `RecordedGroup`."""
+        before, self.state_value = self.state_value, value
         self.state_partitions = StatePartitions.of(value)
-        return old
-
-    def _set_subscription(self, member_id: str, value: Any) -> Any:
-        member = self._member(member_id)
-        before = member.subscription
-        for name in member.names:
-            self.by_name[name] -= 1
-            if not self.by_name[name]:
-                del self.by_name[name]
-        member.set_subscription(value)
-        for name in member.names:
-            self.by_name[name] = self.by_name.get(name, 0) + 1
-        self.leave_out_blank(member)
         return before
 
-    def _set_current(self, member_id: str, value: Any) -> Any:
-        member = self._member(member_id)
-        before = member.current
-        member.set_current(value)
-        self.leave_out_blank(member)
-        return before
-
-    def _member(self, member_id: str) -> ShareMember:
-        member = self.members.get(member_id)
-        if member is None:
-            member = self.members[member_id] = ShareMember(member_id)
-            self.most_members = max(self.most_members, len(self.members))
-        return member
+    def count(self, member: ShareMember, step: int) -> None:
+        """See `RecordedGroup`."""
+        for name in member.names:
+            count_name(self.by_name, name, step)
 
     # -- what all groups have in common ------------------------------------------------------------
-
-    @property
-    def group_type(self) -> str:
-        """See `GroupLike`."""
-        return SHARE
-
-    @property
-    def state_name(self) -> str:
-        """See `GroupLike`."""
-        if self.is_gone:
-            return GroupState.DEAD.value
-        return (GroupState.STABLE if self.members else GroupState.EMPTY).value
 
     @property
     def expires(self) -> bool:
@@ -243,23 +209,7 @@ class ShareGroup(RecordedGroup):
 
     # -- administration ----------------------------------------------------------------------------
 
-    def tombstones(self) -> Sequence[Record]:
-        """See `GroupLike` [share-groups/delete]."""
-        group_id = self.group_id
-        members = [member.member_id for member in self.ordered_members()]
-        targets = [*members, *(each for each in self.target_values if each not in self.members)]
-        keys: list[Message] = [
-            *(
-                ShareGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=each)
-                for each in members
-            ),
-            *(
-                ShareGroupTargetAssignmentMemberKey(group_id=group_id, member_id=each)
-                for each in targets
-            ),
-            ShareGroupTargetAssignmentMetadataKey(group_id=group_id),
-            *(ShareGroupMemberMetadataKey(group_id=group_id, member_id=each) for each in members),
-            ShareGroupStatePartitionMetadataKey(group_id=group_id),
-            ShareGroupMetadataKey(group_id=group_id),
-        ]
-        return [(key, None) for key in keys]
+    def last_keys(self) -> Iterator[Message]:
+        """See `RecordedGroup` [share-groups/delete]."""
+        yield ShareGroupStatePartitionMetadataKey(group_id=self.group_id)
+        yield ShareGroupMetadataKey(group_id=self.group_id)

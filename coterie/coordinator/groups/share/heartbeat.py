@@ -11,14 +11,18 @@ from coterie.assignors.model import utf16
 from coterie.coordinator.groups.epochs import JOIN_EPOCH, Bump, may_have_other_topics
 from coterie.coordinator.groups.member_facts import joined_fact
 from coterie.coordinator.groups.partition_state import PartitionState
+from coterie.coordinator.groups.recorded.heartbeat import (
+    HeartbeatVerbs,
+    first_step,
+    handle_heartbeat,
+)
 from coterie.coordinator.groups.recorded.lookup import (
     check_room,
+    check_room_for_group,
     find_group,
     no_group,
-    refused,
 )
 from coterie.coordinator.groups.recorded.target import begin_computation
-from coterie.coordinator.groups.refusal import Refusal
 from coterie.coordinator.groups.sessions import start_session
 from coterie.coordinator.groups.share.epochs import bump_if_needed
 from coterie.coordinator.groups.share.group import SHARE, ShareGroup
@@ -26,8 +30,7 @@ from coterie.coordinator.groups.share.initialization import ask_for_state, begin
 from coterie.coordinator.groups.share.lookup import find_member
 from coterie.coordinator.groups.share.member import Partitions, ShareMember
 from coterie.coordinator.groups.share.members import leave
-from coterie.coordinator.groups.share.refusal import heartbeat_error
-from coterie.coordinator.groups.share.step import Step, step_of_new_group
+from coterie.coordinator.groups.share.step import Step
 from coterie.coordinator.groups.share.target import take_target, update_target
 from coterie.coordinator.groups.share.timers import TimerKind
 from coterie.coordinator.kernel.effects import Effects
@@ -84,17 +87,7 @@ def heartbeat(
     context: RequestContext,
 ) -> Effects[ShareGroupHeartbeatResponse]:
     """Handle a ShareGroupHeartbeat whose fields were checked."""
-    step: Step | None = None
-    try:
-        if request.member_epoch < JOIN_EPOCH:
-            return leave(partition, now_ms, request, context)
-        step = _step(partition, now_ms, request, context)
-        return _beat(step, request)
-    except Refusal as refusal:
-        if step is not None:
-            step.undo()
-        response = heartbeat_error(refusal.error, refusal.text)
-        return refused(partition, now_ms, request, refusal, ShareGroup, response)
+    return handle_heartbeat(_VERBS, partition, now_ms, request, context)
 
 
 def _step(
@@ -109,12 +102,13 @@ def _step(
         Refusal: there is no such group, or it is of another type.
     """
     group_id = request.group_id
-    found = find_group(partition, group_id, ShareGroup, SHARE)
+    found = find_group(partition, group_id, ShareGroup)
     if found is not None:
         return Step(partition, found, now_ms, context)
     if request.member_epoch != JOIN_EPOCH:
         raise no_group(group_id, "Share group")
-    return step_of_new_group(partition, group_id, now_ms, context)
+    check_room_for_group(partition)
+    return first_step(Step, ShareGroup, partition, group_id, now_ms, context)
 
 
 def _beat(step: Step, request: ShareGroupHeartbeatRequest) -> Effects[ShareGroupHeartbeatResponse]:
@@ -125,7 +119,7 @@ def _beat(step: Step, request: ShareGroupHeartbeatRequest) -> Effects[ShareGroup
     """
     group, member_id = step.group, request.member_id
     if member_id not in group.members:
-        check_room(group, SHARE, step.partition.config.share.max_size)
+        check_room(group, step.partition.config.share.max_size)
     known = find_member(group, member_id, request.member_epoch)
     before: Partitions | None = None if known is None else known.assigned
     topics_changed = may_have_other_topics(group)
@@ -190,3 +184,6 @@ def _assignment(assigned: Partitions) -> ShareHeartbeatAssignment:
             for topic_id, indexes in sorted(assigned.items())
         ]
     )
+
+
+_VERBS = HeartbeatVerbs(ShareGroup, leave, _step, _beat)

@@ -9,9 +9,9 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from coterie.coordinator.groups.partition_state import PartitionState
+from coterie.coordinator.groups.recorded.records import logged_groups
 from coterie.coordinator.groups.responses import DeletedGroup
 from coterie.coordinator.groups.share.group import ShareGroup
-from coterie.coordinator.groups.share.records import share_groups
 from coterie.coordinator.groups.share.state_partitions import StatePartitions, Topic, Topics
 from coterie.coordinator.groups.share.state_request import StateRequest
 from coterie.coordinator.groups.share.step import Step
@@ -169,7 +169,7 @@ def forget_topic(partition: PartitionState, topic_id: bytes, now_ms: int) -> Ite
 
     The share coordinator removes the state itself [share-groups/topic-deletion].
     """
-    for group in share_groups(partition):
+    for group in list(logged_groups(partition, ShareGroup).values()):
         is_live = partition.groups.get(group.group_id) is group
         if is_live and group.state_partitions.knows([topic_id]):
             step = Step(partition, group, now_ms)

@@ -1,12 +1,13 @@
 """A member's session, and its end: it leaves, or is silent for too long [share-groups/leave]."""
 
-from coterie.coordinator.groups.epochs import Bump
+from coterie.coordinator.groups.epochs import Bump, instigator_of
 from coterie.coordinator.groups.member_facts import removed_fact
 from coterie.coordinator.groups.partition_state import PartitionState
-from coterie.coordinator.groups.recorded.lookup import find_leaving
+from coterie.coordinator.groups.recorded.lookup import existing_group, existing_member
 from coterie.coordinator.groups.refusal import Refusal
-from coterie.coordinator.groups.share.epochs import bump_epoch, instigator_of
-from coterie.coordinator.groups.share.group import SHARE, ShareGroup
+from coterie.coordinator.groups.sessions import end_session
+from coterie.coordinator.groups.share.epochs import bump_epoch
+from coterie.coordinator.groups.share.group import ShareGroup
 from coterie.coordinator.groups.share.member import ShareMember
 from coterie.coordinator.groups.share.step import Step
 from coterie.coordinator.groups.share.timers import TimerKind
@@ -16,11 +17,6 @@ from coterie.coordinator.kernel.request import RequestContext
 from coterie.protocol.messages.share_group_heartbeat import (
     ShareGroupHeartbeatRequest,
     ShareGroupHeartbeatResponse,
-)
-from coterie.protocol.messages.share_group_records import (
-    ShareGroupCurrentMemberAssignmentKey,
-    ShareGroupMemberMetadataKey,
-    ShareGroupTargetAssignmentMemberKey,
 )
 
 
@@ -35,7 +31,8 @@ def leave(
     Raises:
         Refusal: there is no such group or member, or the group is of another type.
     """
-    group, member = find_leaving(partition, request.group_id, request.member_id, ShareGroup, SHARE)
+    group = existing_group(partition, request.group_id, ShareGroup)
+    member = existing_member(group, request.member_id)
     step = Step(partition, group, now_ms, context)
     if not remove_member(step, member, Bump.LEAVE):
         raise Refusal(LARGE_OPERATION_ERROR)
@@ -52,19 +49,10 @@ def remove_member(step: Step, member: ShareMember, cause: Bump) -> bool:
     """
     group, member_id = step.group, member.member_id
     identity = instigator_of(member)
-    group_id = group.group_id
-    step.remove(
-        [
-            ShareGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id),
-            ShareGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id),
-            ShareGroupMemberMetadataKey(group_id=group_id, member_id=member_id),
-        ]
-    )
+    step.remove(group.member_tombstones(member_id))
     bump_epoch(step, cause, identity)
     if not step.fits():
         return False
-    if member.armed_ms:
-        member.armed_ms = 0
-        step.cancel(TimerKind.SESSION, member_id)
+    end_session(step, member, TimerKind.SESSION)
     step.note(removed_fact(group, member, identity, cause, step.now_ms))
     return True

@@ -6,9 +6,14 @@ and writes that it is done; then the client is answered [share-groups/alter-offs
 """
 
 from coterie.coordinator.groups.partition_state import PartitionState
-from coterie.coordinator.groups.recorded.lookup import find_group
+from coterie.coordinator.groups.recorded.heartbeat import first_step
+from coterie.coordinator.groups.recorded.lookup import (
+    check_room_for_group,
+    existing_group,
+    find_group,
+)
 from coterie.coordinator.groups.refusal import Refusal
-from coterie.coordinator.groups.share.group import SHARE, ShareGroup
+from coterie.coordinator.groups.share.group import ShareGroup
 from coterie.coordinator.groups.share.initialization import (
     ask_when_durable,
     state_to_create,
@@ -18,7 +23,7 @@ from coterie.coordinator.groups.share.initialization import (
 from coterie.coordinator.groups.share.refusal import offsets_error
 from coterie.coordinator.groups.share.state_partitions import Topic
 from coterie.coordinator.groups.share.state_request import OffsetsResponse, StateRequest
-from coterie.coordinator.groups.share.step import Step, step_of_new_group
+from coterie.coordinator.groups.share.step import Step
 from coterie.coordinator.kernel.effects import Effects
 from coterie.coordinator.kernel.request import RequestContext
 from coterie.coordinator.topic_image import TopicImage
@@ -64,7 +69,8 @@ def alter_offsets(
         if not known:
             return Effects(response)
         if group is None:
-            step = step_of_new_group(partition, request.group_id, now_ms, context)
+            check_room_for_group(partition)
+            step = first_step(Step, ShareGroup, partition, request.group_id, now_ms, context)
         else:
             step = Step(partition, group, now_ms, context)
         begun = {
@@ -214,9 +220,9 @@ def _empty_group(partition: PartitionState, group_id: str) -> ShareGroup | None:
     Raises:
         Refusal: the group has members, or is of another type.
     """
-    group = find_group(partition, group_id, ShareGroup, SHARE)
-    if group is not None and group.members:
-        raise Refusal(ErrorCode.NON_EMPTY_GROUP, "The group is not empty.")
+    group = find_group(partition, group_id, ShareGroup)
+    if group is not None:
+        _check_empty(group)
     return group
 
 
@@ -226,10 +232,14 @@ def _existing_group(partition: PartitionState, group_id: str) -> ShareGroup:
     Raises:
         Refusal: there is no such group, it has members, or it is of another type.
     """
-    group = _empty_group(partition, group_id)
-    if group is None:
-        raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
+    group = existing_group(partition, group_id, ShareGroup)
+    _check_empty(group)
     return group
+
+
+def _check_empty(group: ShareGroup) -> None:
+    if group.members:
+        raise Refusal(ErrorCode.NON_EMPTY_GROUP, "The group is not empty.")
 
 
 def _check_count(count: int) -> None:

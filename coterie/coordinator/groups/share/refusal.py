@@ -1,4 +1,4 @@
-"""The answers to requests of share groups that are refused as a whole."""
+"""The answers to requests of share groups that change offsets and are refused as a whole."""
 
 from typing import Any
 
@@ -8,17 +8,6 @@ from coterie.protocol.messages.alter_share_group_offsets import (
     AlterShareGroupOffsetsResponse,
 )
 from coterie.protocol.messages.delete_share_group_offsets import DeleteShareGroupOffsetsResponse
-from coterie.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatResponse
-
-
-def heartbeat_error(error: ErrorCode, text: str | None = None) -> ShareGroupHeartbeatResponse:
-    """Return the response to a ShareGroupHeartbeat that is refused."""
-    return ShareGroupHeartbeatResponse(error_code=error, error_message=text)
-
-
-def heartbeat_error_response(_: Any, error: ErrorCode, __: int) -> ShareGroupHeartbeatResponse:
-    """Return the response that carries nothing but an error."""
-    return heartbeat_error(error)
 
 
 def offsets_error(

@@ -3,12 +3,12 @@
 from typing import Any
 
 from coterie.coordinator.groups.group_requests import GroupRequests
+from coterie.coordinator.groups.recorded.refusal import heartbeat_error
 from coterie.coordinator.groups.refusal import Refusal
-from coterie.coordinator.groups.share.describe import DescribedShareGroup, describe_share_group
+from coterie.coordinator.groups.share.describe import DescribedShareGroup
 from coterie.coordinator.groups.share.group import ShareGroup
 from coterie.coordinator.groups.share.heartbeat import heartbeat, unchanged
 from coterie.coordinator.groups.share.offsets import alter_offsets, delete_offsets
-from coterie.coordinator.groups.share.refusal import heartbeat_error
 from coterie.coordinator.groups.share.state_answers import state_answered
 from coterie.coordinator.groups.share.state_partitions import Topics
 from coterie.coordinator.groups.share.state_request import OffsetsResponse, StateRequest
@@ -46,7 +46,7 @@ class ShareGroupRequests(GroupRequests):
         try:
             check_shape(request)
         except Refusal as refusal:
-            return Effects(heartbeat_error(refusal.error, refusal.text))
+            return Effects(heartbeat_error(request, refusal.error, text=refusal.text))
         return self.run(heartbeat, ErrorCode.NONE, now_ms, request, context)
 
     def unchanged_share_heartbeat(
@@ -113,10 +113,8 @@ class ShareGroupRequests(GroupRequests):
         self, now_ms: int, request: ShareGroupDescribeRequest, context: RequestContext
     ) -> Effects[ShareGroupDescribeResponse]:
         """Handle a ShareGroupDescribe; groups without an id come first, as in Kafka."""
-        parts: list[Any] = []
-        whole = ShareGroupDescribeResponse(groups=parts)
         return self.look_at_each(
-            describe_share_group, DescribedShareGroup, whole, parts, now_ms, request, context
+            DescribedShareGroup, ShareGroupDescribeResponse, now_ms, request, context
         )
 
 

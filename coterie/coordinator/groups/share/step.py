@@ -1,24 +1,16 @@
 """One step of a share group: its records change the group at once, and can be taken back."""
 
-from typing import Any
-
 from coterie.coordinator.groups.partition_state import PartitionState
-from coterie.coordinator.groups.refusal import Refusal
 from coterie.coordinator.groups.share.group import ShareGroup
 from coterie.coordinator.groups.step import NO_REQUEST
 from coterie.coordinator.groups.tentative_step import TentativeStep
 from coterie.coordinator.kernel.request import RequestContext
-from coterie.protocol.errors import ErrorCode
 
 
 class Step(TentativeStep[ShareGroup]):
-    """A step of one share group: the value that every function of a verb receives.
+    """A step of one share group: the value that every function of a verb receives."""
 
-    Attributes:
-        computation: the computation of a large target that follows this step.
-    """
-
-    __slots__ = ("_initializing_since", "_most_members", "computation")
+    __slots__ = ("_initializing_since",)
 
     def __init__(
         self,
@@ -28,30 +20,9 @@ class Step(TentativeStep[ShareGroup]):
         context: RequestContext = NO_REQUEST,
     ) -> None:
         super().__init__(partition, group, now_ms, context)
-        self.computation: Any = None
-        self._most_members = group.most_members
         self._initializing_since = group.initializing_since
 
     def undo(self) -> None:
         """See `TentativeStep`."""
         super().undo()
-        assert not self.creates or self.group.is_blank, f"{self.group} is new and has records"
-        self.group.most_members = self._most_members
         self.group.initializing_since = self._initializing_since
-
-
-def step_of_new_group(
-    partition: PartitionState, group_id: str, now_ms: int, context: RequestContext
-) -> Step:
-    """Return the first step of a group that does not exist yet.
-
-    Raises:
-        Refusal: there are too many groups.
-    """
-    if not partition.has_room_for_group():
-        raise Refusal(ErrorCode.POLICY_VIOLATION, "There are too many groups.")
-    group = ShareGroup(group_id)
-    group.topics = partition.topics
-    step = Step(partition, group, now_ms, context)
-    step.creates = True
-    return step

@@ -49,11 +49,9 @@ class TargetComputation(Computation):
         """Begin to compute the target of a group."""
         super().__init__(group.epoch)
         self.shares: MemberShares = {}
-        # As in Kafka, a new member comes last among those of one bucket.
-        ordered = sorted(group.ordered_members(), key=lambda member: member.current is None)
         readers = {
             member.member_id: Reader(_topic_ids(group, member), group.target(member.member_id))
-            for member in ordered
+            for member in group.assigned_members()
         }
         assignable = _assignable(group)
         self.size = sum(map(len, assignable.values())) + len(readers)

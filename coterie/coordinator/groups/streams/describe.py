@@ -1,12 +1,10 @@
 """StreamsGroupDescribe: streams groups for administrators [streams-groups/describe]."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from coterie.coordinator.groups.partition_state import PartitionState
-from coterie.coordinator.groups.recorded.describe import AskedGroup, asked_group
-from coterie.coordinator.groups.refusal import Refusal
-from coterie.coordinator.groups.streams.group import STREAMS, StreamsGroup
+from coterie.coordinator.groups.recorded.describe import AskedGroup
+from coterie.coordinator.groups.streams.group import StreamsGroup
 from coterie.coordinator.groups.streams.member import StreamsMember
 from coterie.coordinator.groups.streams.tasks import HeldTasks, TaskRoles
 from coterie.coordinator.streams_topology.model import InternalTopic
@@ -28,27 +26,27 @@ from coterie.protocol.messages.streams_group_records import StreamsTopic
 class DescribedStreamsGroup(AskedGroup):
     """One group of a StreamsGroupDescribe request."""
 
+    GROUPS = StreamsGroup
+    PART = StreamsGroupDescribeResponseGroup
+
     __slots__ = ()
 
-
-def describe_streams_group(
-    partition: PartitionState, asked: DescribedStreamsGroup
-) -> StreamsGroupDescribeResponseGroup:
-    """Return one group: its epochs, its topology, and what its members have."""
-    try:
-        group = asked_group(partition, asked, StreamsGroup, STREAMS)
-    except Refusal as refusal:
-        return describe_error(asked.group_id, refusal.error, refusal.text)
-    return StreamsGroupDescribeResponseGroup(
-        error_code=ErrorCode.NONE,
-        group_id=asked.group_id,
-        group_state=group.state_name,
-        group_epoch=group.epoch,
-        assignment_epoch=group.target_epoch,
-        topology=_topology(group),
-        members=[_member(group, member) for member in group.ordered_members()],
-        authorized_operations=asked.operations,
-    )
+    def description(
+        self,
+        partition: PartitionState,  # noqa: ARG002 - it needs no setting
+        group: StreamsGroup,
+    ) -> StreamsGroupDescribeResponseGroup:
+        """Return its epochs, and what its members have."""
+        return StreamsGroupDescribeResponseGroup(
+            error_code=ErrorCode.NONE,
+            group_id=self.group_id,
+            group_state=group.state_name,
+            group_epoch=group.epoch,
+            assignment_epoch=group.target_epoch,
+            topology=_topology(group),
+            members=[_member(group, member) for member in group.ordered_members()],
+            authorized_operations=self.operations,
+        )
 
 
 def _topology(group: StreamsGroup) -> StreamsDescribeTopology | None:
@@ -134,25 +132,3 @@ def _tasks(tasks: Mapping[str, Iterable[int]]) -> list[StreamsDescribeTaskIds]:
         StreamsDescribeTaskIds(subtopology_id=each, partitions=sorted(indexes))
         for each, indexes in sorted(tasks.items())
     ]
-
-
-def describe_error(
-    group_id: str, error: ErrorCode, text: str | None = None
-) -> StreamsGroupDescribeResponseGroup:
-    """Return a group that cannot be described."""
-    return StreamsGroupDescribeResponseGroup(
-        error_code=error,
-        error_message=text,
-        group_id=group_id,
-        group_state="",
-        group_epoch=0,
-        assignment_epoch=0,
-        members=[],
-    )
-
-
-def describe_error_part(
-    asked: Any, error: ErrorCode, _version: int
-) -> StreamsGroupDescribeResponseGroup:
-    """Return the part of the response about a group whose partition is not available."""
-    return describe_error(asked.group_id, asked.error(error))

@@ -1,6 +1,12 @@
 """What raises the epoch of a streams group [streams-groups/epoch-bumps]."""
 
-from coterie.coordinator.groups.epochs import MAX_EPOCH, Bump, Instigator, epoch_raised
+from coterie.coordinator.groups.epochs import (
+    MAX_EPOCH,
+    Bump,
+    Instigator,
+    epoch_raised,
+    instigator_of,
+)
 from coterie.coordinator.groups.metadata_hash import metadata_hash
 from coterie.coordinator.groups.streams.group import NOT_VALIDATED
 from coterie.coordinator.groups.streams.member import StreamsMember
@@ -14,11 +20,6 @@ from coterie.protocol.messages.streams_group_records import (
 
 # The setting of the assignment that is logged with the epoch.
 _STANDBY_REPLICAS = "num.standby.replicas"
-
-
-def instigator_of(member: StreamsMember) -> Instigator:
-    """Return a member as the one that caused something."""
-    return Instigator(member.member_id, member.instance_id, member.client_id, member.client_host)
 
 
 def topics_hash(step: Step) -> int:

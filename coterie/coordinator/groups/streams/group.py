@@ -4,16 +4,16 @@ Invariant: `holders` has the tasks that members have in `assigned` or `pending`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from coterie.coordinator.groups.group_like import SeenMember
 from coterie.coordinator.groups.recorded.committing import CommittingGroup
+from coterie.coordinator.groups.recorded.group import RecordKeys
 from coterie.coordinator.groups.seen_members import seen_member
 from coterie.coordinator.groups.streams.holders import TaskHolders
 from coterie.coordinator.groups.streams.member import StreamsMember
 from coterie.coordinator.groups.streams.states import GroupState, MemberState
 from coterie.coordinator.groups.streams.tasks import TaskRoles, target_of
-from coterie.coordinator.kernel.append import Record
 from coterie.coordinator.streams_topology.model import ConfiguredTopology
 from coterie.coordinator.streams_topology.names import required_topics
 from coterie.protocol.messages.streams_group_records import (
@@ -36,7 +36,7 @@ NOT_VALIDATED = -1
 _NOT_READY_FILTER = "not_ready"
 
 
-class StreamsGroup(CommittingGroup):
+class StreamsGroup(CommittingGroup[StreamsMember]):
     """One streams group.
 
     Attributes:
@@ -51,6 +51,16 @@ class StreamsGroup(CommittingGroup):
         shutdown_by: the member that asked the application to shut down; None if none did.
     """
 
+    TYPE: ClassVar[str] = STREAMS
+    KEYS: ClassVar[RecordKeys] = RecordKeys(
+        StreamsGroupMetadataKey,
+        StreamsGroupMemberMetadataKey,
+        StreamsGroupTargetAssignmentMetadataKey,
+        StreamsGroupTargetAssignmentMemberKey,
+        StreamsGroupCurrentMemberAssignmentKey,
+        (StreamsGroupTopologyKey,),
+    )
+
     __slots__ = (
         "configured", "delay_ends_ms", "endpoint_epoch", "holders", "readers", "required",
         "shutdown_by", "topology",
@@ -58,8 +68,7 @@ class StreamsGroup(CommittingGroup):
 
     def __init__(self, group_id: str) -> None:
         """Create a group without records."""
-        super().__init__(group_id, STREAMS)
-        self.members: dict[str, StreamsMember] = {}
+        super().__init__(group_id)
         self.topology: StreamsGroupTopologyValue | None = None
         self.required: list[str] = []
         self.readers: Mapping[str, Sequence[str]] = {}
@@ -99,12 +108,8 @@ class StreamsGroup(CommittingGroup):
         """Return the topics that the topology needs, whether they exist or not."""
         return self.required
 
-    def ordered_members(self) -> list[StreamsMember]:
-        """Return the members in Kafka's order of listings."""
-        return [self.members[each] for each in self.ordered_ids()]
-
     def derived_state(self) -> GroupState:
-        """Return the state that follows from the records."""
+        """See `RecordedGroup`."""
         if not self.members:
             return GroupState.EMPTY
         if self.topology is None or self.topology.epoch != self.validated_epoch:
@@ -126,76 +131,36 @@ class StreamsGroup(CommittingGroup):
 
     # -- records -----------------------------------------------------------------------------------
 
-    def apply(self, key: Message, value: Any) -> Any:
+    def new_member(self, member_id: str) -> StreamsMember:
         """See `RecordedGroup`."""
-        kind = type(key)
-        if kind is StreamsGroupCurrentMemberAssignmentKey:
-            return self._set_current(key.member_id, value)  # type: ignore[attr-defined]
-        if kind is StreamsGroupTargetAssignmentMemberKey:
-            return self.set_target(key.member_id, value)  # type: ignore[attr-defined]
-        if kind is StreamsGroupMemberMetadataKey:
-            return self._set_subscription(key.member_id, value)  # type: ignore[attr-defined]
-        if kind is StreamsGroupMetadataKey:
-            return self.set_metadata(value)
-        if kind is StreamsGroupTargetAssignmentMetadataKey:
-            return self.set_target_metadata(value)
-        assert kind is StreamsGroupTopologyKey, key
+        return StreamsMember(member_id)
+
+    def set_other(self, key: Any, value: Any) -> Any:  # noqa: ARG002 - it is the topology
+        """See `RecordedGroup`."""
         before, self.topology = self.topology, value
         self.configured = None
         self.required = [] if value is None else required_topics(value)
         self.readers = {} if value is None else _readers(value)
         return before
 
-    def _set_subscription(self, member_id: str, value: Any) -> Any:
-        member = self._member(member_id)
-        before = member.subscription
-        self._release(member)
-        member.set_subscription(value)
-        self._occupy(member)
-        self.leave_out_blank(member)
-        return before
+    def count(self, member: StreamsMember, step: int) -> None:
+        """See `RecordedGroup`: what a member holds counts for its process."""
+        for held in (member.assigned, member.pending):
+            self.holders.count(member.process_id, held, step)
 
-    def _set_current(self, member_id: str, value: Any) -> Any:
-        member = self._member(member_id)
-        before = member.current
-        self._release(member)
+    def replace_current(self, member: StreamsMember, value: Any) -> None:
+        """See `RecordedGroup`."""
+        self.count(member, -1)
         member.set_current(value)
-        self._occupy(member)
-        self.leave_out_blank(member)
-        return before
-
-    def _member(self, member_id: str) -> StreamsMember:
-        member = self.members.get(member_id)
-        if member is None:
-            member = self.members[member_id] = StreamsMember(member_id)
-            self.most_members = max(self.most_members, len(self.members))
-        return member
-
-    def _occupy(self, member: StreamsMember) -> None:
-        self.holders.add(member.process_id, member.assigned)
-        self.holders.add(member.process_id, member.pending)
+        self.count(member, 1)
 
     def count_in(self, process_id: str, member: StreamsMember, instead_of: str) -> None:
         """Count what a member holds as held by one process, and not by another."""
         for held in (member.assigned, member.pending):
-            self.holders.remove(instead_of, held)
-            self.holders.add(process_id, held)
-
-    def _release(self, member: StreamsMember) -> None:
-        self.holders.remove(member.process_id, member.assigned)
-        self.holders.remove(member.process_id, member.pending)
+            self.holders.count(instead_of, held, -1)
+            self.holders.count(process_id, held, 1)
 
     # -- what all groups have in common ------------------------------------------------------------
-
-    @property
-    def group_type(self) -> str:
-        """See `GroupLike`."""
-        return STREAMS
-
-    @property
-    def state_name(self) -> str:
-        """See `GroupLike`."""
-        return (GroupState.DEAD if self.is_gone else self.derived_state()).value
 
     @property
     def state_filter(self) -> str:
@@ -267,35 +232,10 @@ class StreamsGroup(CommittingGroup):
 
     # -- administration ----------------------------------------------------------------------------
 
-    def member_tombstones(self, member_id: str) -> list[Message]:
-        """Return the keys of a member's records, in Kafka's order of their removal."""
-        group_id = self.group_id
-        return [
-            StreamsGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id),
-            StreamsGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id),
-            StreamsGroupMemberMetadataKey(group_id=group_id, member_id=member_id),
-        ]
-
-    def tombstones(self) -> Sequence[Record]:
-        """See `GroupLike` [streams-groups/delete]."""
-        group_id = self.group_id
-        members = self.ordered_ids()
-        targets = [*members, *(each for each in self.target_values if each not in self.members)]
-        keys: list[Message] = [
-            *(
-                StreamsGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=each)
-                for each in members
-            ),
-            *(
-                StreamsGroupTargetAssignmentMemberKey(group_id=group_id, member_id=each)
-                for each in targets
-            ),
-            StreamsGroupTargetAssignmentMetadataKey(group_id=group_id),
-            *(StreamsGroupMemberMetadataKey(group_id=group_id, member_id=each) for each in members),
-            StreamsGroupMetadataKey(group_id=group_id),
-            StreamsGroupTopologyKey(group_id=group_id),
-        ]
-        return [(key, None) for key in keys]
+    def last_keys(self) -> Iterator[Message]:
+        """See `RecordedGroup` [streams-groups/delete]."""
+        yield StreamsGroupMetadataKey(group_id=self.group_id)
+        yield StreamsGroupTopologyKey(group_id=self.group_id)
 
 
 def _readers(topology: StreamsGroupTopologyValue) -> Mapping[str, Sequence[str]]:

@@ -10,14 +10,18 @@ from coterie.coordinator.groups.classic.group_record import group_tombstone
 from coterie.coordinator.groups.epochs import JOIN_EPOCH, Bump, may_have_other_topics
 from coterie.coordinator.groups.member_facts import joined_fact
 from coterie.coordinator.groups.partition_state import PartitionState
+from coterie.coordinator.groups.recorded.heartbeat import (
+    HeartbeatVerbs,
+    first_step,
+    handle_heartbeat,
+)
 from coterie.coordinator.groups.recorded.lookup import (
     check_room,
+    check_room_for_group,
     no_group,
     other_type,
-    refused,
 )
 from coterie.coordinator.groups.recorded.target import begin_computation
-from coterie.coordinator.groups.refusal import Refusal
 from coterie.coordinator.groups.sessions import start_session
 from coterie.coordinator.groups.streams.endpoints import partitions_by_endpoint
 from coterie.coordinator.groups.streams.epochs import bump_if_needed, topics_hash
@@ -29,7 +33,6 @@ from coterie.coordinator.groups.streams.members import (
     reconcile_member,
     time_revocation,
 )
-from coterie.coordinator.groups.streams.refusal import heartbeat_error
 from coterie.coordinator.groups.streams.statuses import statuses_of
 from coterie.coordinator.groups.streams.step import Step
 from coterie.coordinator.groups.streams.target import begin_delay, update_target
@@ -43,7 +46,6 @@ from coterie.coordinator.groups.streams.topology import (
 from coterie.coordinator.kernel.effects import Effects
 from coterie.coordinator.kernel.request import RequestContext
 from coterie.coordinator.streams_topology.model import ConfiguredTopology
-from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.streams_group_heartbeat import (
     StreamsGroupHeartbeatRequest,
     StreamsGroupHeartbeatResponse,
@@ -66,17 +68,7 @@ def heartbeat(
     context: RequestContext,
 ) -> Beat:
     """Handle a StreamsGroupHeartbeat whose fields were checked."""
-    step: Step | None = None
-    try:
-        if request.member_epoch < JOIN_EPOCH:
-            return leave(partition, now_ms, request, context)
-        step = _step(partition, now_ms, request, context)
-        return _beat(step, request)
-    except Refusal as refusal:
-        if step is not None:
-            step.undo()
-        response = heartbeat_error(refusal.error, refusal.text)
-        return refused(partition, now_ms, request, refusal, StreamsGroup, response)
+    return handle_heartbeat(_VERBS, partition, now_ms, request, context)
 
 
 def _step(
@@ -96,21 +88,17 @@ def _step(
     if isinstance(found, StreamsGroup):
         if joins:
             # As in Kafka, also for a member that is in the group already.
-            check_room(found, STREAMS, partition.config.streams.max_size)
+            check_room(found, partition.config.streams.max_size)
         return Step(partition, found, now_ms, context)
     before = classic(found)
     converts = joins and before is not None and before.is_empty
     if found is not None and not converts:
-        raise other_type(group_id, STREAMS)
+        raise other_type(group_id, StreamsGroup)
     if found is None:
         if not joins:
             raise no_group(group_id, "Streams group")
-        if not partition.has_room_for_group():
-            raise Refusal(ErrorCode.POLICY_VIOLATION, "There are too many groups.")
-    group = StreamsGroup(group_id)
-    group.topics = partition.topics
-    step = Step(partition, group, now_ms, context)
-    step.creates = True
+        check_room_for_group(partition)
+    step = first_step(Step, StreamsGroup, partition, group_id, now_ms, context)
     if converts:
         step.replaces = before
         step.write(group_tombstone(group_id))
@@ -182,6 +170,10 @@ def _describe(
     old = None if member is None else member.description
     timeout_ms, topology = request.rebalance_timeout_ms, request.topology
     endpoint, tags = request.user_endpoint, request.client_tags
+    if old is not None and _says_nothing(request):
+        known = old.instance_id, old.client_id, old.client_host
+        if known == (None, client.client_id, client.client_host):
+            return None
     old_timeout_ms = -1 if old is None else old.rebalance_timeout_ms
     old_epoch = -1 if old is None else old.topology_epoch
     value = StreamsGroupMemberMetadataValue(
@@ -204,6 +196,18 @@ def _describe(
     key = StreamsGroupMemberMetadataKey(group_id=step.group.group_id, member_id=request.member_id)
     step.set(key, value)
     return Bump.JOIN if member is None else Bump.SUBSCRIPTION
+
+
+def _says_nothing(request: StreamsGroupHeartbeatRequest) -> bool:
+    """Return whether a heartbeat describes nothing of its member, as most do."""
+    return (
+        request.rebalance_timeout_ms == -1
+        and request.topology is None
+        and request.process_id is None
+        and request.user_endpoint is None
+        and request.client_tags is None
+        and request.rack_id is None
+    )
 
 
 def _tags(tags: dict[str, str]) -> list[StreamsKeyValue]:
@@ -234,3 +238,6 @@ def _tell_endpoints(
         response.endpoint_information_epoch = epoch
     if not step.creates:
         group.endpoint_epoch = epoch
+
+
+_VERBS = HeartbeatVerbs(StreamsGroup, leave, _step, _beat)

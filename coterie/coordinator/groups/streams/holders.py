@@ -25,21 +25,19 @@ class TaskHolders:
         """Whether nobody holds anything."""
         return not (self._active or self._copies)
 
-    def add(self, process_id: str, tasks: HeldTasks) -> None:
-        """Note that a member of a process has some tasks, or has to give them up."""
-        for each, epochs in tasks.active.items():
-            _count(self._active, each, epochs, process_id, 1)
-        for role in (tasks.standby, tasks.warmup):
-            for each, indexes in role.items():
-                _count(self._copies, each, indexes, process_id, 1)
+    def count(self, process_id: str, tasks: HeldTasks, step: int) -> None:
+        """Count tasks that a member of a process has or has to give up, or count them no more.
 
-    def remove(self, process_id: str, tasks: HeldTasks) -> None:
-        """Note that a member of a process does not hold some tasks any more."""
+        Args:
+            process_id: the process.
+            tasks: the tasks.
+            step: 1 or -1.
+        """
         for each, epochs in tasks.active.items():
-            _count(self._active, each, epochs, process_id, -1)
+            _count(self._active, each, epochs, process_id, step)
         for role in (tasks.standby, tasks.warmup):
             for each, indexes in role.items():
-                _count(self._copies, each, indexes, process_id, -1)
+                _count(self._copies, each, indexes, process_id, step)
 
     def is_active(self, subtopology: str, index: int) -> bool:
         """Return whether any member has a task as an active one."""

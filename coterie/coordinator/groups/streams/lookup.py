@@ -1,4 +1,4 @@
-"""Which group and which member a request means.
+"""Which member a heartbeat means.
 
 | epoch of the request | the member                         | answer                    |
 |----------------------|------------------------------------|---------------------------|
@@ -13,11 +13,9 @@
 """
 
 from coterie.coordinator.groups.epochs import JOIN_EPOCH
-from coterie.coordinator.groups.recorded.lookup import (
-    refuse_epoch,
-    unknown_member,
-)
-from coterie.coordinator.groups.streams.group import STREAMS, StreamsGroup
+from coterie.coordinator.groups.recorded import lookup
+from coterie.coordinator.groups.recorded.lookup import refuse_epoch
+from coterie.coordinator.groups.streams.group import StreamsGroup
 from coterie.coordinator.groups.streams.member import StreamsMember
 from coterie.coordinator.groups.streams.tasks import TaskRoles
 
@@ -35,16 +33,10 @@ def find_member(
     Raises:
         Refusal: there is no such member, or it does not know its epoch.
     """
-    member = group.members.get(member_id)
-    if epoch == JOIN_EPOCH:
-        return member
-    if member is None:
-        raise unknown_member(group, member_id)
-    if epoch > member.epoch:
-        refuse_epoch(STREAMS, epoch, member.epoch)
-    if epoch < member.epoch:
+    member = lookup.find_member(group, member_id, epoch)
+    if member is not None and epoch not in (JOIN_EPOCH, member.epoch):
         # The answer with the new epoch may have been lost.
         is_within = tasks is not None and tasks.is_within(member.assigned)
         if epoch != member.previous_epoch or not is_within:
-            refuse_epoch(STREAMS, epoch, member.epoch)
+            refuse_epoch(group, epoch, member)
     return member

@@ -1,12 +1,14 @@
 """Steps of several verbs with one member: reconcile it, start its timers, remove it."""
 
-from coterie.coordinator.groups.epochs import Bump
+from coterie.coordinator.groups.epochs import Bump, instigator_of
 from coterie.coordinator.groups.member_facts import removed_fact
 from coterie.coordinator.groups.partition_state import PartitionState
-from coterie.coordinator.groups.recorded.lookup import find_leaving
+from coterie.coordinator.groups.recorded import revocation
+from coterie.coordinator.groups.recorded.lookup import existing_group, existing_member
 from coterie.coordinator.groups.recorded.target import note_convergence
 from coterie.coordinator.groups.refusal import Refusal
-from coterie.coordinator.groups.streams.epochs import bump_for_removal, instigator_of
+from coterie.coordinator.groups.sessions import end_session
+from coterie.coordinator.groups.streams.epochs import bump_for_removal
 from coterie.coordinator.groups.streams.group import STREAMS, StreamsGroup
 from coterie.coordinator.groups.streams.member import StreamsMember
 from coterie.coordinator.groups.streams.reconciliation import Reconciled, UnknownState, reconcile
@@ -95,22 +97,15 @@ def _reconciled(step: Step, member: StreamsMember, now: Reconciled) -> MemberRec
         added=len(after - before),
         revoked=len(before - after),
         state_ms=step.now_ms - member.changed_ms if member.changed_ms else -1,
+        group_type=STREAMS,
     )
 
 
 def time_revocation(step: Step, member: StreamsMember) -> None:
-    """Arm or cancel the timer in which a member has to give tasks up [streams-groups/timers].
-
-    It is not armed anew by heartbeats that report nothing new.
-    """
-    if member.state is not MemberState.UNREVOKED_TASKS:
-        if member.revocation is not None:
-            member.revocation = None
-            step.cancel(TimerKind.REVOCATION, member.member_id)
-    elif member.revocation is not member.current:
-        member.revocation = member.current
-        deadline_ms = step.now_ms + member.rebalance_timeout_ms
-        step.arm(TimerKind.REVOCATION, member.member_id, deadline_ms)
+    """Arm or cancel the timer in which a member has to give tasks up."""
+    is_asked = member.state is MemberState.UNREVOKED_TASKS
+    if is_asked or member.revocation is not None:
+        revocation.time_revocation(step, member, TimerKind.REVOCATION, is_asked=is_asked)
 
 
 # -- session and removal ---------------------------------------------------------------------------
@@ -127,9 +122,8 @@ def leave(
     Raises:
         Refusal: there is no such group or member, or the group is of another type.
     """
-    group, member = find_leaving(
-        partition, request.group_id, request.member_id, StreamsGroup, STREAMS
-    )
+    group = existing_group(partition, request.group_id, StreamsGroup)
+    member = existing_member(group, request.member_id)
     step = Step(partition, group, now_ms, context)
     if not remove_member(step, member, Bump.LEAVE):
         raise Refusal(LARGE_OPERATION_ERROR)
@@ -152,12 +146,8 @@ def remove_member(step: Step, member: StreamsMember, cause: Bump) -> bool:
     bump_for_removal(step, cause, identity)
     if not step.fits():
         return False
-    if member.armed_ms:
-        member.armed_ms = 0
-        step.cancel(TimerKind.SESSION, member_id)
-    if member.revocation is not None:
-        member.revocation = None
-        step.cancel(TimerKind.REVOCATION, member_id)
+    end_session(step, member, TimerKind.SESSION)
+    revocation.cancel_revocation(step, member, TimerKind.REVOCATION)
     if not group.members:
         group.shutdown_by = None
     step.note(removed_fact(group, member, identity, cause, step.now_ms))

@@ -1,17 +1,15 @@
 """What clients ask of streams groups."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from coterie.coordinator.groups.group_requests import GroupRequests
+from coterie.coordinator.groups.recorded.refusal import heartbeat_error
 from coterie.coordinator.groups.refusal import Refusal
 from coterie.coordinator.groups.streams.describe import (
     DescribedStreamsGroup,
-    describe_streams_group,
 )
 from coterie.coordinator.groups.streams.group import StreamsGroup
 from coterie.coordinator.groups.streams.heartbeat import heartbeat
-from coterie.coordinator.groups.streams.refusal import heartbeat_error
 from coterie.coordinator.groups.streams.validation import check_request
 from coterie.coordinator.kernel.effects import Effects
 from coterie.coordinator.kernel.request import RequestContext
@@ -41,22 +39,15 @@ class StreamsGroupRequests:
         try:
             check_request(request)
         except Refusal as refusal:
-            return Effects(heartbeat_error(refusal.error, refusal.text))
+            return Effects(heartbeat_error(request, refusal.error, text=refusal.text))
         return self._requests.run(heartbeat, ErrorCode.NONE, now_ms, request, context)
 
     def describe(
         self, now_ms: int, request: StreamsGroupDescribeRequest, context: RequestContext
     ) -> Effects[StreamsGroupDescribeResponse]:
         """Handle a StreamsGroupDescribe; groups without an id come first, as in Kafka."""
-        parts: list[Any] = []
         return self._requests.look_at_each(
-            describe_streams_group,
-            DescribedStreamsGroup,
-            StreamsGroupDescribeResponse(groups=parts),
-            parts,
-            now_ms,
-            request,
-            context,
+            DescribedStreamsGroup, StreamsGroupDescribeResponse, now_ms, request, context
         )
 
     def missing_topics(self, group_id: str) -> Sequence[InternalTopic]:

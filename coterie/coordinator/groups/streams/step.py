@@ -1,7 +1,5 @@
 """One step of a streams group: its records change the group at once, and can be taken back."""
 
-from typing import Any
-
 from coterie.coordinator.groups.group_like import GroupLike
 from coterie.coordinator.groups.partition_state import PartitionState
 from coterie.coordinator.groups.step import NO_REQUEST
@@ -15,10 +13,9 @@ class Step(TentativeStep[StreamsGroup]):
 
     Attributes:
         replaces: the Empty classic group whose place this one takes.
-        computation: the computation of a large target that follows this step.
     """
 
-    __slots__ = ("_most_members", "computation", "replaces")
+    __slots__ = ("replaces",)
 
     def __init__(
         self,
@@ -29,14 +26,6 @@ class Step(TentativeStep[StreamsGroup]):
     ) -> None:
         super().__init__(partition, group, now_ms, context)
         self.replaces: GroupLike | None = None
-        self.computation: Any = None
-        self._most_members = group.most_members
-
-    def undo(self) -> None:
-        """See `TentativeStep`."""
-        super().undo()
-        assert not self.creates or self.group.is_blank, f"{self.group} is new and has records"
-        self.group.most_members = self._most_members
 
     def enter(self) -> None:
         """See `TentativeStep`; the group may take the place of a classic one."""

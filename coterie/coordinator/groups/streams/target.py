@@ -51,8 +51,7 @@ class TargetComputation(Computation):
         """
         super().__init__(group.epoch)
         self.found: dict[str, TaskAssignment] = {}
-        # As in Kafka, a new member comes last among those of one bucket.
-        ordered = sorted(group.ordered_members(), key=lambda member: member.current is None)
+        ordered = group.assigned_members()
         if not configured.is_ready:
             self.found = {each.member_id: TaskAssignment({}, {}, {}) for each in ordered}
             return

@@ -9,7 +9,7 @@ from coterie.coordinator.groups.config import (
     ConsumerSettingsTable,
 )
 from coterie.coordinator.groups.consumer.group import ConsumerGroup
-from coterie.coordinator.groups.consumer.records import KEYS, ConsumerRecords
+from coterie.coordinator.groups.recorded.records import RecordedGroups
 from coterie.coordinator.kernel.effects import Effects
 from coterie.coordinator.kernel.request import RequestContext
 from coterie.coordinator.topic_image import TopicChange
@@ -149,12 +149,12 @@ class ConsumerHarness(UnitHarness):
 
     def replayed(self) -> dict[str, dict[str, Any]]:
         """Return what the log says of each consumer group, pending records included."""
-        records = ConsumerRecords()
+        records = RecordedGroups(ConsumerGroup)
         pairs = [*self.logs[0].durable]
         pairs += [pair for batch in self.logs[0].pending for pair in batch.pairs]
         for raw_key, raw_value in pairs:
             key = decode_key(raw_key)
-            if type(key) in KEYS:
+            if type(key) in records.keys:
                 assert not isinstance(key, UnknownKey)
                 records.apply(key, decode_value(key, raw_value))
         return {group_id: image(group) for group_id, group in records.groups.items()}

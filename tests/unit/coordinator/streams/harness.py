@@ -9,8 +9,8 @@ from coterie.coordinator.groups.config import (
     StreamsSettingsTable,
 )
 from coterie.coordinator.groups.metadata_hash import metadata_hash
+from coterie.coordinator.groups.recorded.records import RecordedGroups
 from coterie.coordinator.groups.streams.group import StreamsGroup
-from coterie.coordinator.groups.streams.records import KEYS, StreamsRecords
 from coterie.coordinator.groups.streams.states import MemberState
 from coterie.coordinator.groups.streams.tasks import (
     NO_TASKS,
@@ -283,15 +283,13 @@ class StreamsHarness(ConsumerHarness):
 
     def in_memory(self) -> dict[str, Any]:
         """Return what the coordinator has of the records of streams groups."""
-        records = self.coordinator.shards[0].logged.of_types["streams"]
-        assert isinstance(records, StreamsRecords)
-        return dict(records.values())
+        return dict(self.coordinator.shards[0].logged.of_types["streams"].values())
 
     def in_the_log(self) -> dict[str, Any]:
         """Return what replaying the log gives."""
-        records = StreamsRecords()
+        records = RecordedGroups(StreamsGroup)
         for raw_key, raw_value in self.logs[0].durable:
             key = decode_key(raw_key)
-            if isinstance(key, KEYS):
+            if isinstance(key, records.keys):
                 records.apply(key, decode_value(key, raw_value))
         return dict(records.values())

@@ -127,10 +127,17 @@ def _drop_cut_batches(value: dict[str, Any]) -> None:
 def _without_repetitions(stored: Iterator[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
     """Leave out equal neighbours, and topics without partitions that are being initialised.
 
-    Kafka writes some records twice [share-groups/delete-offsets], and keeps topics of which no
-    partition existed when its offset was to be altered [share-groups/alter-offsets].
+    Kafka writes some records again [share-groups/delete-offsets], those of states also after
+    others, and keeps topics of which no partition existed when its offset was to be altered
+    [share-groups/alter-offsets].
     """
+    states: Any = None
     for each, _ in groupby(_without_empty_topics(value) for value in stored):
+        name, value = each
+        if name.startswith("ShareGroupStatePartitionMetadataKey"):
+            if value == states:
+                continue
+            states = value
         yield each
 
 
@@ -174,20 +181,28 @@ def create(
     conversation.learn_topics()
 
 
-def is_known(kafka: Answer) -> bool:
+def is_known(kafka: Answer, our: Answer) -> bool:
     """Return whether an answer of Kafka differs in a way that docs/spec describes.
 
     Kafka fails where an acknowledgement reaches over the start offset of a share partition with
-    nothing in flight there [share-partitions/acknowledgement]. A fetch of which a partition has
-    lost records does not wait [share-partitions/log-start]: those that are still being loaded are
-    left out, and ours are loaded at once.
+    nothing in flight there [share-partitions/acknowledgement], and where the start offset is
+    within a batch of an aborted transaction [share-partitions/acquisition]. A fetch of which a
+    partition has lost records does not wait [share-partitions/log-start]: those that are still
+    being loaded are left out, and ours are loaded at once.
     """
     request = kafka.request
     if not isinstance(request, ShareFetchRequest | ShareAcknowledgeRequest) or kafka.raw is None:
         return False
     if kafka.raw.error_code == ErrorCode.UNKNOWN_SERVER_ERROR:
         return True
-    if not isinstance(request, ShareFetchRequest) or request.min_bytes != MORE_THAN_THERE_IS:
+    if not isinstance(request, ShareFetchRequest):
+        return False
+    errors = [part.error_code for topic in kafka.raw.responses for part in topic.partitions]
+    if ErrorCode.UNKNOWN_SERVER_ERROR in errors and our.raw is not None:
+        return ErrorCode.UNKNOWN_SERVER_ERROR not in [
+            part.error_code for topic in our.raw.responses for part in topic.partitions
+        ]
+    if request.min_bytes != MORE_THAN_THERE_IS:
         return False
     return not kafka.raw.error_code and kafka.seconds < request.max_wait_ms / 1000
 
@@ -280,7 +295,7 @@ class Comparison:
         if kafka.raw is not None:
             self._conversation.learn(kafka.asked, kafka.request, kafka.raw)
         different = [each for each in differences(kafka.value, our.value) if not _as_offsets(each)]
-        if different and is_known(kafka):
+        if different and is_known(kafka, our):
             # What follows differs, too.
             self.is_over = True
         elif different:

@@ -54,11 +54,12 @@ from coterie.protocol.messages.write_share_group_state import (
 from tests.compared.share_groups.parts import Asked, Plain
 
 GROUP_RESOURCE = 32
+_ISOLATION = "share.isolation.level"
 # Settings of groups, with values of which some are refused.
 _SETTINGS = {
     "share.delivery.count.limit": ("2", "3", "5", "10", "1", "11"),
     "share.partition.max.record.locks": ("100", "2000", "99"),
-    "share.isolation.level": ("read_committed", "read_uncommitted", "serializable"),
+    _ISOLATION: ("read_committed", "read_uncommitted", "serializable"),
     "share.renew.acknowledge.enable": ("true", "false", "maybe"),
     "share.auto.offset.reset": ("earliest", "latest", "by_duration:PT1H", "by_duration:P9", "none"),
     "share.heartbeat.interval.ms": ("5000", "6000", "4999"),
@@ -95,9 +96,17 @@ class Administrator:
     def _maybe(self, share: float) -> bool:
         return self.random.random() < share
 
-    def change_settings(self, group: str) -> Asked:
-        """Change a setting of a group."""
-        name = self.random.choice(list(_SETTINGS))
+    def change_settings(self, group: str, *, is_reading: bool) -> Asked:
+        """Change a setting of a group.
+
+        Args:
+            group: the group.
+            is_reading: whether a member may have acquired records. In Kafka it loses those of
+                aborted transactions if the group does not see them any more
+                [share-partitions/acquisition].
+        """
+        settings = [each for each in _SETTINGS if not is_reading or each != _ISOLATION]
+        name = self.random.choice(settings)
         return alter_group(group, name, self.random.choice((*_SETTINGS[name], None)))
 
     # -- groups ------------------------------------------------------------------------------------

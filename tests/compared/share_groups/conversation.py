@@ -296,7 +296,9 @@ class Conversation:
         yield self.administrator.delete_group(group)
 
     def _settings(self) -> Iterator[Part]:
-        yield self.administrator.change_settings(self._group())
+        group = self._group()
+        is_reading = self.readers.is_reading(group)
+        yield self.administrator.change_settings(group, is_reading=is_reading)
 
     def _states(self) -> Iterator[Part]:
         group, where = self._group(), self._where()

@@ -356,6 +356,15 @@ class Readers:
             for offsets in holders.values()
         )
 
+    def is_reading(self, group: str) -> bool:
+        """Return whether a member of a group may have acquired records."""
+        return any(
+            offsets
+            for (name, _), holders in self.held.items()
+            if name == group
+            for offsets in holders.values()
+        )
+
     def closed(self, connection: int) -> None:
         """Forget the sessions of a connection."""
         for key in [k for k, each in self.sessions.items() if each.connection == connection]:

@@ -18,6 +18,7 @@ from benchmarks.measures import (
     REQUESTS_PER_S,
     Outcome,
     Row,
+    Scenario,
     known,
     per_unit_of_cpu,
     percentile,
@@ -26,6 +27,8 @@ from benchmarks.processes import peak_rss_mib, reset_peak_rss
 from benchmarks.session import Conversation, Job, Membership, Session
 from benchmarks.steady import CLOSED, PIPELINED, Ring, Shape, Steady, load
 from coterie.protocol.api_keys import ApiKey
+from coterie.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from coterie.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 
 METRICS = (CPU_US, REQUESTS_PER_S, P50_US, P99_US, PEAK_RSS_MIB, GENERATOR_BUSY)
 SHAPES = {"closed": CLOSED, "pipelined": PIPELINED}
@@ -36,7 +39,14 @@ MAX_ERROR_SHARE = 0.01
 # Sends one request, checks the response, and returns the ring of the member's connection.
 Prepare = Callable[[Session, Conversation, Membership], Awaitable[Ring]]
 
-# Forms a group of one member.
+# Heartbeats that reconcile. A member at rest says who it is and at which epoch, as clients do while
+# nothing changes, and the answer says nothing new.
+_REQUESTS = {
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: ConsumerGroupHeartbeatRequest,
+    ApiKey.SHARE_GROUP_HEARTBEAT: ShareGroupHeartbeatRequest,
+}
+
+# Forms a group of one member, whose heartbeats have nothing to tell afterwards.
 Form = Callable[[Session, Conversation, str], Awaitable[Membership]]
 
 
@@ -94,6 +104,37 @@ async def prepare_heartbeats(
     agreed = session.requests.agreed(ApiKey.HEARTBEAT)
     frame = session.requests.heartbeat(member.group, member.generation, member.member_id)
     return Ring(agreed, [frame], await conversation.exchange(frame))
+
+
+def heartbeats(key: str, api: ApiKey, form: Form, *goals_us: float) -> Scenario:
+    """Return the scenario of a heartbeat that reconciles.
+
+    Args:
+        key: of the scenario.
+        api: the heartbeat.
+        form: forms a group of one member.
+        goals_us: of server CPU per request, in a closed loop and pipelined.
+    """
+
+    async def prepare(session: Session, conversation: Conversation, member: Membership) -> Ring:
+        agreed = session.requests.agreed(api)
+        request = _REQUESTS[api](
+            group_id=member.group, member_id=member.member_id, member_epoch=member.generation
+        )
+        frame = agreed.frame(request)
+        return Ring(agreed, [frame], await conversation.exchange(frame))
+
+    async def run(job: Job, row: Row) -> Outcome:
+        return await measure(job, row, prepare, form=form)
+
+    return Scenario(
+        key=key,
+        title=api.kafka_name,
+        rows=rows(*goals_us),
+        metrics=METRICS,
+        primary=CPU_US,
+        run=run,
+    )
 
 
 def outcome_of(job: Job, steady: Steady, versions: dict[str, int]) -> Outcome:

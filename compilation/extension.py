@@ -22,7 +22,7 @@ from setuptools.command.build_ext import build_ext
 
 from compilation.freshness import is_made, note_of
 from compilation.precompiled import is_gcc, precompiled
-from compilation.selection import is_hot, is_of_a_module
+from compilation.selection import is_hot, is_of_a_module, is_rare
 from compilation.tree import ROOT, find_native_modules
 
 LIBRARY = "coterie__mypyc"
@@ -34,10 +34,11 @@ _UNIX_FLAGS = ["-fvisibility=hidden", "-fno-asynchronous-unwind-tables"]
 # ones; a GNU linker without them ignores the flag. Names of functions that nobody else calls are
 # left out.
 _LINUX_LINKER_FLAGS = ["-Wl,-z,pack-relative-relocs", "-Wl,--strip-all"]
-# What requests pass through is optimised for speed. The rest is at gcc's level for debugging, which
-# has smaller code than the first and takes two thirds of its time, a third of the second's.
-_HOT, _COLD = "2", "1"
-_COLD_FLAGS = ["-Og", "-Wno-maybe-uninitialized"]
+# What requests pass through is optimised for speed. For the rest the first level takes half the
+# time of the second. What is rarely asked for is at gcc's level for debugging, which takes two
+# thirds of the first level's time and leaves small functions of the headers as calls.
+_HOT, _COLD, _RARE = "-O2", "-O1", "-Og"
+_RARE_FLAGS = ["-Og", "-Wno-maybe-uninitialized"]
 # Without optimisation a file takes half the time of the first level.
 _UNOPTIMISED_FLAGS = ["-O0", "-Wno-maybe-uninitialized"]
 
@@ -90,11 +91,11 @@ class _ParallelBuild(build_ext):  # type: ignore[misc] # setuptools has no types
         self._compile = self.compiler.compile
         kind = self.compiler.compiler_type
         self._flags = {
-            level: get_cflags(compiler_type=kind, opt_level=level, debug_level="0", multi_file=True)
-            for level in (_HOT, _COLD)
+            level: get_cflags(compiler_type=kind, opt_level=base, debug_level="0", multi_file=True)
+            for level, base in ((_HOT, "2"), (_COLD, "1"), (_RARE, "1"))
         }
         if kind == "unix":
-            self._flags[_COLD] += _COLD_FLAGS
+            self._flags[_RARE] += _RARE_FLAGS
             for flags in self._flags.values():
                 flags += _UNIX_FLAGS + (_UNOPTIMISED_FLAGS if self.is_unoptimised else [])
         # On Windows the compiler is found later.
@@ -115,14 +116,15 @@ class _ParallelBuild(build_ext):  # type: ignore[misc] # setuptools has no types
     def _compiled(
         self, source: str, options: dict[str, Any], headers: dict[str, list[str]]
     ) -> list[str]:
-        level = _HOT if is_hot(Path(source).name) else _COLD
+        name = Path(source).name
+        level = _HOT if is_hot(name) else _RARE if is_rare(name) else _COLD
         options = {**options, "extra_postargs": self._flags[level]}
         (made,) = self.compiler.object_filenames([source], output_dir=options["output_dir"])
         key = f"{self._versions} {sorted(options.items())}".encode() + Path(source).read_bytes()
         digest = hashlib.sha256(key).hexdigest()
         if is_made(Path(made), digest):
             return [made]
-        if is_of_a_module(Path(source).name):
+        if is_of_a_module(name):
             # The object is the same with and without.
             options["extra_preargs"] = headers.get(level, [])
         objects: list[str] = self._compile([source], **options)
@@ -134,9 +136,10 @@ class _ParallelBuild(build_ext):  # type: ignore[misc] # setuptools has no types
         if not is_gcc(self._command):
             return {}
         command = [*self._command, *(f"-I{each}" for each in directories)]
+        directory = Path("build/precompiled")
         return {
             level: precompiled(
-                Path("build/precompiled") / level, self.includes, [*command, *flags], self._versions
+                directory / level[1:], self.includes, [*command, *flags], self._versions
             )
             for level, flags in self._flags.items()
         }

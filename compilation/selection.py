@@ -68,6 +68,14 @@ HOT = (
     "storage.log",
 )
 
+# What administrators ask for now and then, by the verb in the name of the module: a sixth of the C
+# source. Listings of groups and offsets, and deletions of groups, are asked for more often.
+_RARE = re.compile(
+    r"___(?:alter|create|describe|elect|expire|incremental|renew|unregister|update)_\w+\.c"
+    r"|___delete_(?!groups)\w+\.c"
+    r"|___list_(?!groups|offsets)\w+\.c"
+    r"|___messages___\w+_describe\.c"
+)
 _NAMED_EXCEPTION = re.compile(r"^ *except .* as \w+:", re.MULTILINE)
 
 
@@ -101,6 +109,15 @@ def is_hot(c_file: str) -> bool:
         return True
     module = c_file.removeprefix(begin).removesuffix(end).replace("___", ".")
     return any(f"{module}.".startswith(f"{name}.") for name in HOT)
+
+
+def is_rare(c_file: str) -> bool:
+    """Return whether a C file is compiled quickly, because little time is spent in it.
+
+    Args:
+        c_file: its name, as mypyc forms it from that of the module.
+    """
+    return _RARE.search(c_file) is not None
 
 
 def reused_names(source: str) -> list[str]:

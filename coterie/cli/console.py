@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from coterie.cli.broker import broker_options, cluster_of
+from coterie.cli.cluster.port import control_port, location_options
 from coterie.cli.errors import CommandFailed
 from coterie.cli.output import note
 from coterie.cli.registry_option import registry_at, registry_option
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 )
 @click.option("--allow-changes", is_flag=True, help="Let the page change groups and topics.")
 @registry_option
+@location_options
 @click.option("--no-browser", is_flag=True, help="Print the address only; open no browser.")
 @broker_options
 def command(
@@ -46,18 +48,28 @@ def command(
 
     It shows why a group rebalances while it does: who joined, who is waited for and how long still.
     It works with any Kafka; what only Coterie records is read from the journal of a Coterie broker.
+    What only its memory has (when a member was last heard, who has locked which records) is asked
+    of the control port that --control-file or --control-url names.
     It listens on the loopback address only. The printed address has a token, without which nothing
     is answered. It is read-only unless --allow-changes is given. A cluster that does not answer yet
     is shown as soon as it does. The command runs until Ctrl-C or SIGTERM.
     """
     context = click.get_current_context()
+    from coterie.console.over_control import HttpControl
     from coterie.console.places import Place
 
+    port_of_control = control_port(context)
     with cluster_of(context) as cluster:
         bootstrap = ",".join(map(str, cluster.addresses))
     connect = functools.partial(cluster_of, context)
     registry = registry_at(schema_registry)
-    place = Place(connect, bootstrap, allows_changes=allow_changes, registry=registry)
+    place = Place(
+        connect,
+        bootstrap,
+        allows_changes=allow_changes,
+        control=None if port_of_control is None else HttpControl(port_of_control),
+        registry=registry,
+    )
     sys.exit(asyncio.run(_run(connect, place, port, with_browser=not no_browser)))
 
 

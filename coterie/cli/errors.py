@@ -1,6 +1,6 @@
 """The error that ends a command, and the errors that several commands share."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import click
 
@@ -50,7 +50,7 @@ def live_members_text(group: GroupDescription) -> str:
     return f"{count}: {', '.join(named)}" + (f" and {more} more" if more else "")
 
 
-def require_owners(groups: Iterable[GroupDescription], *, or_tasks: bool = False) -> None:
+def require_owners(groups: Iterable[GroupDescription], besides: Collection[str] = ()) -> None:
     """Refuse groups whose members do not own partitions.
 
     Several members of a share group may read the same partition, and those of a streams group own
@@ -58,14 +58,13 @@ def require_owners(groups: Iterable[GroupDescription], *, or_tasks: bool = False
 
     Args:
         groups: the groups.
-        or_tasks: whether streams groups are not refused.
+        besides: types that the command is about nevertheless.
 
     Raises:
         CommandFailed: one of the groups is a share group or a streams group.
     """
-    refused = (SHARE_GROUP,) if or_tasks else (SHARE_GROUP, STREAMS_GROUP)
     for group in groups:
-        if group.type in refused:
+        if group.type in {SHARE_GROUP, STREAMS_GROUP}.difference(besides):
             raise CommandFailed(
                 f"Group '{printable(group.group_id)}' is a {group.type} group.",
                 "This command is about groups whose members own partitions;"

@@ -19,6 +19,7 @@ from coterie.protocol.messages.journal_records import (
     GenerationMember,
 )
 from coterie.protocol.messages.offset_facts import OffsetsExpired
+from coterie.protocol.messages.share_facts import DeliveriesFailed
 
 
 def fact_row(group_id: str, fact: Fact) -> Row:
@@ -35,6 +36,10 @@ def fact_row(group_id: str, fact: Fact) -> Row:
             each.topic: {str(part.partition): part.committed_offset for part in each.partitions}
             for each in fact.topics
         }
+    elif isinstance(fact, DeliveriesFailed):
+        row["deliveries"] = [
+            {name: getattr(each, name) for name in each.fields_} for each in fact.deliveries
+        ]
     return row
 
 

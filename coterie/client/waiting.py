@@ -5,9 +5,10 @@ began and how long its members may take. `CLASSIC` groups wait for the JoinGroup
 then for the SyncGroup of the leader. Members of consumer groups (KIP-848) wait for partitions that
 others still have [client/waiting].
 
-Invariant: nothing is guessed. Which members of a classic group have rejoined is known only of those
-that the journal names; the others are waited for with `is_certain` False, unless only one is left.
-Without a journal `waits_for` of a classic group is None.
+Invariant: nothing is guessed. Which members of a classic group have rejoined is known of those that
+the journal names; the others are waited for with `is_certain` False, unless only one is left. Where
+the broker itself says which response it owes each member (`owed`), all is certain. Without both
+`waits_for` of a classic group is None.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -43,6 +44,8 @@ from coterie.protocol.messages.journal_records import (
 
 PREPARING, COMPLETING = "PreparingRebalance", "CompletingRebalance"
 _ASSIGNING, _EMPTY, _STABLE = "Assigning", "Empty", "Stable"
+# The state of a streams group whose topology cannot be run.
+NOT_READY = "NotReady"
 JOIN_GROUP, SYNC_GROUP = "JoinGroup", "SyncGroup"
 _HEARTBEATS = {
     CONSUMER_GROUP: "ConsumerGroupHeartbeat",
@@ -51,6 +54,8 @@ _HEARTBEATS = {
 }
 REVOCATION, MORE_MEMBERS = "revocation", "more members"
 _UNREVOKED = "UNREVOKED_PARTITIONS"
+_REJOIN = "it has to rejoin, with its next call of poll"
+_NEW = "a member was given its id and has not joined with it yet"
 # The causes of a rebalance that begin with the JoinGroup of the member that is their cause.
 _JOINING_CAUSES = (
     "join",
@@ -108,20 +113,30 @@ class Phase(NamedTuple):
         joined: the short names of the members that are known to have joined the next generation, or
             that have reached the target of their group; None if the group is at rest.
         waits_for: what it waits for; None if that is not known, empty if it waits for nothing.
+        synced: the short names of the members that have sent their SyncGroup; None if that is not
+            known, or not asked.
     """
 
     name: str
     since_ms: int | None
     joined: list[str] | None
     waits_for: list[Wait] | None
+    synced: list[str] | None = None
 
 
-def phase_of(group: GroupDescription, facts: Sequence[Fact] | None) -> Phase:
+# By member id the response that the coordinator owes a member: JoinGroup, SyncGroup, or None.
+Owed = Mapping[str, str | None]
+
+
+def phase_of(
+    group: GroupDescription, facts: Sequence[Fact] | None, owed: Owed | None = None
+) -> Phase:
     """Return what a group does now.
 
     Args:
         group: its description.
         facts: what the journal says of it, in order; None without a journal.
+        owed: the responses that its members wait for; None if nobody says it.
     """
     states = _CLASSIC_STATES if group.group_epoch is None else _CONSUMER_STATES
     # The journal is written some milliseconds after the fact; an older state is not this one.
@@ -134,10 +149,13 @@ def phase_of(group: GroupDescription, facts: Sequence[Fact] | None) -> Phase:
     if group.state not in (PREPARING, COMPLETING):
         return Phase(group.state, since_ms, None, [])
     if isinstance(fact, RebalanceBegan):
-        return Phase(group.state, since_ms, *_of_joining(group, facts or (), fact))
+        return Phase(group.state, since_ms, *_of_joining(group, facts or (), fact, owed))
     if isinstance(fact, JoinCompleted):
-        return Phase(group.state, since_ms, *_of_syncing(group, facts or (), fact))
-    return Phase(group.state, since_ms, None, None)
+        synced = None if owed is None else _owed_names(group, owed, SYNC_GROUP)
+        return Phase(group.state, since_ms, *_of_syncing(group, facts or (), fact), synced)
+    if owed is not None and group.state == PREPARING:
+        return Phase(group.state, None, *_joined_now(group, owed, None))
+    return Phase(group.state, None, None, None)
 
 
 def timeouts_of(facts: Iterable[Fact]) -> dict[str, Timeouts]:
@@ -163,7 +181,7 @@ def _last(facts: Sequence[Fact], kinds: tuple[type[Fact], ...]) -> Fact | None:
 
 
 def _of_joining(
-    group: GroupDescription, facts: Sequence[Fact], began: RebalanceBegan
+    group: GroupDescription, facts: Sequence[Fact], began: RebalanceBegan, owed: Owed | None
 ) -> tuple[list[str] | None, list[Wait]]:
     since = [each for each in facts if each.at_ms >= began.at_ms]
     known = _joined_since(since, began)
@@ -179,12 +197,13 @@ def _of_joining(
     extended = _last(since, (JoinPhaseExtended,))
     if isinstance(extended, JoinPhaseExtended):
         until_ms = extended.at_ms + extended.wait_ms
+    if owed is not None:
+        return _joined_now(group, owed, until_ms)
     missing = [each for each in group.members if each.member_id not in known]
     if not missing:
-        why = "a member was given its id and has not joined with it yet"
-        return names, [Wait(None, None, JOIN_GROUP, until_ms, why)]
+        return names, [Wait(None, None, JOIN_GROUP, until_ms, _NEW)]
     why = (
-        "it has to rejoin, with its next call of poll"
+        _REJOIN
         if len(missing) == 1
         else "one of these has not rejoined; the journal says which when all have"
     )
@@ -193,6 +212,25 @@ def _of_joining(
         for each in missing
     ]
     return names, waits
+
+
+def _joined_now(
+    group: GroupDescription, owed: Owed, until_ms: int | None
+) -> tuple[list[str], list[Wait]]:
+    """Return who has joined and who is missing, as the coordinator has it."""
+    # Who is not in `owed` has joined after it was read; the next look knows it.
+    missing = [each for each in group.members if owed.get(each.member_id, "") is None]
+    waits = [
+        Wait(short_name(each), each.member_id, JOIN_GROUP, until_ms, _REJOIN) for each in missing
+    ]
+    if not missing:
+        waits = [Wait(None, None, JOIN_GROUP, until_ms, _NEW)]
+    return _owed_names(group, owed, JOIN_GROUP), waits
+
+
+def _owed_names(group: GroupDescription, owed: Owed, response: str) -> list[str]:
+    members = (each for each in group.members if owed.get(each.member_id) == response)
+    return sorted(map(short_name, members))
 
 
 def _joined_since(since: Sequence[Fact], began: RebalanceBegan) -> set[str]:
@@ -235,6 +273,8 @@ def _of_epochs(
     epoch, target_epoch = group.group_epoch or 0, group.assignment_epoch or 0
     if not group.members or group.state == _STABLE:
         return None, []
+    if group.state == NOT_READY:
+        return None, [_topics_wait(group)]
     heartbeat = _HEARTBEATS[group.type]
     if target_epoch < epoch:
         why = f"the next heartbeat of a member computes the target of epoch {epoch}"
@@ -263,6 +303,18 @@ def _of_epochs(
             why = f"{partitions_text(free)} can be its own with its next heartbeat"
             waits.append(Wait(name, member.member_id, heartbeat, None, why))
     return sorted(map(short_name, reached)), waits
+
+
+def _topics_wait(group: GroupDescription) -> Wait:
+    """Return the wait of a streams group for topics; why they are wrong only the broker knows."""
+    missing = {
+        topic
+        for each in (() if group.topology is None else group.topology.subtopologies)
+        for topic, count in each.read_topics.items()
+        if count is None
+    }
+    why = f"the partitions of {names_text(sorted(missing))} are not known" if missing else ""
+    return Wait(None, None, "its topics", None, why)
 
 
 def _revoked_by_ms(

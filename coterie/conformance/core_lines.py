@@ -152,6 +152,7 @@ _EVENTS: dict[str, Any] = {
     "group_type_changed": lambda _: None,
     "regex_resolved": lambda _: None,
     "static_member_left": lambda _: None,
+    "deliveries_failed": lambda _: None,
 }
 
 

@@ -11,7 +11,7 @@ from coterie.client.registry.decoding import Registry
 from coterie.client.security import Security
 from coterie.console.places import Place
 from coterie.console.serving import ConsoleServer
-from coterie.server.beside import BrokerControl, ReadFigures
+from coterie.server.beside import BrokerControl, Inside
 
 # The brokers are in this process: one that does not answer for so long is held, as by a debugger.
 _TIMEOUT_S = 10.0
@@ -25,7 +25,7 @@ def open_beside(
     *,
     allows_changes: bool,
     registry: Registry | None = None,
-    figures: ReadFigures | None = None,
+    inside: Inside | None = None,
 ) -> ConsoleServer:
     """Open the console of brokers in this process.
 
@@ -36,7 +36,7 @@ def open_beside(
         port: 0 for a free one.
         allows_changes: whether its page may change something.
         registry: that of the schemas of records; None for none.
-        figures: returns those of the brokers; None if nobody tells them.
+        inside: what is read of brokers in this process; None where only `control` tells something.
 
     Raises:
         OSError: the address cannot be used.
@@ -49,7 +49,7 @@ def open_beside(
         is_beside=True,
         control=control,
         registry=registry,
-        figures=figures,
+        inside=inside,
     )
     return ConsoleServer(place, port)
 
@@ -86,13 +86,13 @@ class ConsoleBeside:
         self._registry = registry
         self._server: ConsoleServer | None = None
 
-    def start(self, bootstrap: str, control: BrokerControl | None, figures: ReadFigures) -> str:
+    def start(self, bootstrap: str, control: BrokerControl | None, inside: Inside) -> str:
         """Start, and return the line that says where it is.
 
         Args:
             bootstrap: the brokers, as host:port,host:port.
             control: that of the brokers; None if they have none.
-            figures: returns their figures.
+            inside: what is read of them.
 
         Raises:
             OSError: the address cannot be used.
@@ -104,7 +104,7 @@ class ConsoleBeside:
             self.address.port,
             allows_changes=self._allows_changes,
             registry=self._registry,
-            figures=figures,
+            inside=inside,
         )
         return f"console on {self._server.url}"
 

@@ -8,15 +8,19 @@ so that the next request connects again to a broker that has come back.
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from coterie.client.cluster import Cluster
 from coterie.client.registry.decoding import Registry
 from coterie.console.changes.previews import Previews
 from coterie.console.hub import Hub
+from coterie.console.model.rates import TopicRates
+from coterie.console.over_control import present_over
 from coterie.console.recent_day import RecentDay
 from coterie.console.recent_past import RecentPast
 from coterie.console.records.tail import MOST_TAILS
-from coterie.server.beside import BrokerControl, ReadFigures
+from coterie.server.beside import BrokerControl, Inside
+from coterie.server.present import ReadPresent
 
 
 class Place:
@@ -31,9 +35,11 @@ class Place:
         control: that of the brokers; None if they have none.
         registry: that of the schemas of records; None if none was named.
         figures: returns those of brokers in this process; None if nobody tells them.
+        present: returns what a group does now; None if nobody tells it.
         hub: what is pushed to its pages.
         recent_past: what happened to all groups recently.
         recent_day: the rebalances of a day.
+        topic_rates: what is written to topics.
         tails: is had by each reader who watches records; there are `MOST_TAILS`.
     """
 
@@ -46,7 +52,7 @@ class Place:
         is_beside: bool = False,
         control: BrokerControl | None = None,
         registry: Registry | None = None,
-        figures: ReadFigures | None = None,
+        inside: Inside | None = None,
     ) -> None:
         """Prepare; nothing is connected before it is needed.
 
@@ -57,7 +63,7 @@ class Place:
             is_beside: whether the brokers are in this process.
             control: that of the brokers, if they have one.
             registry: that of the schemas of records, if one was named.
-            figures: returns those of brokers in this process.
+            inside: what is read of brokers in this process.
         """
         self.bootstrap = bootstrap
         self.allows_changes = allows_changes
@@ -65,10 +71,16 @@ class Place:
         self.is_beside = is_beside
         self.control = control
         self.registry = registry
-        self.figures = figures
+        self.figures = None if inside is None else inside.figures
+        self.present: ReadPresent | None = None
+        if inside is not None:
+            self.present = inside.present
+        elif control is not None:
+            self.present = partial(present_over, control)
         self.hub = Hub()
         self.recent_past = RecentPast()
         self.recent_day = RecentDay()
+        self.topic_rates = TopicRates()
         self.tails = threading.BoundedSemaphore(MOST_TAILS)
         self._connect = connect
         self._idle: list[Cluster] = []

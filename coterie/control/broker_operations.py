@@ -3,7 +3,15 @@
 To add a verb, add a row. The table of several brokers is in `cluster_operations`.
 """
 
-from coterie.control.console_operations import ADVANCE, FAULTS, INSTALL, MOMENT, REMOVE
+from coterie.control.console_operations import (
+    ADVANCE,
+    FAULTS,
+    INSTALL,
+    MOMENT,
+    REMOVE,
+    SESSIONS,
+    SHARE_PARTITIONS,
+)
 from coterie.control.control import Control
 from coterie.control.operations import Row, Table
 from coterie.testing.broker import Broker
@@ -42,11 +50,12 @@ ROWS = (
     Row("GET", "/groups/{group_id}/state", Group.state),
     Row("GET", "/groups/{group_id}/generation", Group.generation),
     Row("GET", "/groups/{group_id}/members", Group.members),
+    SESSIONS,
     Row("GET", "/groups/{group_id}/assignment", Group.assignment),
     Row("GET", "/groups/{group_id}/offsets", Group.offsets),
     Row("GET", "/groups/{group_id}/lag", Group.lag),
     Row("GET", "/groups/{group_id}/tasks", Group.tasks),
-    Row("GET", "/groups/{group_id}/share_partitions", Group.share_partitions),
+    SHARE_PARTITIONS,
     Row("GET", "/groups/{group_id}/deliveries", Group.deliveries),
     Row("GET", "/groups/{group_id}/settings", Group.settings),
     Row("POST", "/groups/{group_id}/settings", Group.configure),

@@ -12,6 +12,7 @@ from typing import Any
 
 from coterie.pipeline.check_rules import ERROR, WARNING, Finding
 from coterie.pipeline.records.streams import ACTIVE
+from coterie.pipeline.timeline.shares import is_share_group
 
 Row = dict[str, Any]
 _Place = tuple[str, int]
@@ -115,4 +116,10 @@ def check_epochs(group_id: str, rows: Sequence[Row]) -> list[Finding]:
         group_id: the group.
         rows: its rows of `consumer_epochs`, in the order of the log.
     """
-    return [finding for rule in EPOCH_RULES for finding in rule(group_id, rows)]
+    # Members of a share group have partitions together.
+    rules = [
+        rule
+        for rule in EPOCH_RULES
+        if rule is not one_owner_of_an_epoch or not is_share_group(rows, ())
+    ]
+    return [finding for rule in rules for finding in rule(group_id, rows)]

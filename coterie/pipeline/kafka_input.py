@@ -1,8 +1,8 @@
-"""`kafka://HOST:PORT` as an input: the group log and the journal, read with Fetch.
+"""`kafka://HOST:PORT` as an input: the group log, the journal and the states of share groups.
 
-Our own wire client fetches whole record batches of `__consumer_offsets` and `coterie.journal` from
-their leaders, and the codec of the segment files decodes them [pipeline/wire-input]. This needs no
-Java, and works with every broker since Kafka 0.11.
+Our own wire client fetches whole record batches of their topics from the leaders, and the codec of
+the segment files decodes them [pipeline/wire-input]. This needs no Java, and works with every
+broker since Kafka 0.11.
 
 Invariants: at most one response (`RESPONSE_BYTES`) is in memory at a time. Positions are log
 offsets, so a copy continues where the last one ended, even after a compaction. An input is
@@ -34,12 +34,16 @@ from coterie.protocol.messages.fetch import (
 )
 from coterie.protocol.record_batch_layout import BASE_OFFSET_AND_LENGTH
 from coterie.protocol.records import read_header
-from coterie.protocol.topic_names import JOURNAL_TOPIC, OFFSETS_TOPIC
+from coterie.protocol.topic_names import JOURNAL_TOPIC, OFFSETS_TOPIC, SHARE_GROUPS_TOPIC
 from coterie.protocol.wire import ZERO_UUID
 
 SCHEME = "kafka://"
 # The bronze table for each topic that is read.
-TABLE_OF = {OFFSETS_TOPIC: "log_records", JOURNAL_TOPIC: "journal_records"}
+TABLE_OF = {
+    OFFSETS_TOPIC: "log_records",
+    JOURNAL_TOPIC: "journal_records",
+    SHARE_GROUPS_TOPIC: "share_state_records",
+}
 
 # The limits of a response for one partition and for all of them. The codec is fastest with 4 MiB at
 # a time, and four partitions per round trip make the round trip cheap.
@@ -176,11 +180,12 @@ class KafkaLog:
             if topic in found
         }
 
-    def look_for_journal(self) -> bool:
-        """Return whether the journal exists by now. A broker creates it with the first fact."""
-        if JOURNAL_TOPIC not in self.partitions:
+    def look_for_topics(self) -> bool:
+        """Return whether a topic has been created meanwhile: a broker makes them at need."""
+        known = len(self.partitions)
+        if known < len(TABLE_OF):
             self._read_metadata()
-        return JOURNAL_TOPIC in self.partitions
+        return len(self.partitions) > known
 
     def first_offsets(self) -> dict[TopicPartition, int]:
         """Return where each partition's log begins."""

@@ -18,9 +18,21 @@ from coterie.pipeline.tables import TABLES
 from coterie.pipeline.transforms.commit_runs import MINUTE_US
 from coterie.pipeline.transforms.lag import STALLED_MINUTES
 from coterie.protocol.errors import MalformedFrame
-from coterie.protocol.messages.log_records import OffsetCommitKey, decode_key
+from coterie.protocol.messages.log_records import (
+    GROUP_RECORDS,
+    OffsetCommitKey,
+    decode_key,
+    decode_value,
+)
+from coterie.protocol.messages.record_types import UnknownKey
+from coterie.protocol.messages.share_group_records import (
+    ShareGroupStatePartitionMetadataKey,
+    ShareGroupStatePartitionMetadataValue,
+)
 
 _PLACE = ["input", "topic", "partition"]
+# Which partitions have a share state.
+_SHARE_STATES_TYPE = GROUP_RECORDS.type_of(ShareGroupStatePartitionMetadataKey(group_id="")).number
 
 # How long before the present ends the earlier ones are: a stall needs two ends that show a lag.
 EARLIER_MS = STALLED_MINUTES * MINUTE_US // 1000
@@ -96,18 +108,21 @@ def log_end_rows(identity: str, ends: Mapping[int, Ends]) -> pa.RecordBatch:
 
 
 def committed_in(files: Iterable[str], identity: str) -> set[TopicPartition]:
-    """Return the partitions that an input's groups have committed to.
+    """Return the partitions that an input's groups have committed to, or share.
 
     Args:
         files: Parquet files of `log_records`.
         identity: the name of the input.
     """
     keys: set[bytes] = set()
+    shared: set[TopicPartition] = set()
     for path in files:
         with pq.ParquetFile(path) as file:
-            for rows in file.iter_batches(columns=["input", "key_type", "key"]):
-                keys |= commit_keys(rows.filter(pc.equal(rows.column("input"), identity)))
-    return {partition for key in keys if (partition := committed_partition(key)) is not None}
+            for rows in file.iter_batches(columns=["input", "key_type", "key", "value"]):
+                own = rows.filter(pc.equal(rows.column("input"), identity))
+                keys |= commit_keys(own)
+                shared |= shared_partitions(own)
+    return shared | {place for key in keys if (place := committed_partition(key)) is not None}
 
 
 def commit_keys(rows: pa.RecordBatch) -> set[bytes]:
@@ -115,6 +130,25 @@ def commit_keys(rows: pa.RecordBatch) -> set[bytes]:
     types = pa.array(COMMIT_KEY_TYPES, rows.column("key_type").type)
     keys = rows.column("key").filter(pc.is_in(rows.column("key_type"), types))
     return {key for key in pc.unique(keys).to_pylist() if key is not None}
+
+
+def shared_partitions(rows: pa.RecordBatch) -> set[TopicPartition]:
+    """Return the partitions of which share groups have a state, as raw rows say."""
+    found: set[TopicPartition] = set()
+    for row in rows.filter(pc.equal(rows.column("key_type"), _SHARE_STATES_TYPE)).to_pylist():
+        try:
+            key = decode_key(row["key"])
+            assert not isinstance(key, UnknownKey), "selected by its record type"
+            value = decode_value(key, row["value"])
+        except MalformedFrame:
+            continue
+        if isinstance(value, ShareGroupStatePartitionMetadataValue):
+            found |= {
+                (topic.topic_name, number)
+                for topic in value.initialized_topics
+                for number in topic.partitions
+            }
+    return found
 
 
 def committed_partition(key: bytes) -> TopicPartition | None:

@@ -1,12 +1,13 @@
 """The options of the format `coterie_log`.
 
 path                 a data directory, or the directory of one partition
-view                 commits (default), raw, groups, consumer_epochs, journal, batches, markers,
-                     quarantine
+view                 commits (default), raw, groups, consumer_epochs, share_states, journal,
+                     batches, markers, quarantine
 columns              the columns of the view to return, such as group_id,topic,partition. Spark
                      does not pass the columns of a query to a Python source, and handing a column
                      to Spark costs more than decoding it
-topic                default __consumer_offsets, or coterie.journal for the view journal
+topic                default __consumer_offsets; coterie.journal for the view journal,
+                     __share_group_state for share_states
 crc                  check checksums; default true
 quarantine           skip (default): damage appears only in the view quarantine; fail: damage is
                      an error that names file and position
@@ -26,7 +27,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from coterie.pipeline.schemas import VIEWS
-from coterie.protocol.topic_names import JOURNAL_TOPIC, OFFSETS_TOPIC
+from coterie.protocol.topic_names import JOURNAL_TOPIC, OFFSETS_TOPIC, SHARE_GROUPS_TOPIC
 
 # Smaller splits lose much time to the fixed cost of a task [pipeline/spark-tasks].
 MIN_SPLIT_BYTES = 16 << 20
@@ -42,6 +43,8 @@ _NAMES = frozenset(
         "partitioncount", "splitbytes", "maxbytespertrigger",
     )
 )  # fmt: skip
+# The topics of views that are not of the group log.
+_TOPIC_OF = {"journal": JOURNAL_TOPIC, "share_states": SHARE_GROUPS_TOPIC}
 _FLAGS = {"true": True, "false": False}
 
 
@@ -107,7 +110,7 @@ def parse_options(given: Mapping[str, str]) -> LogOptions:
         path=options["path"],
         view=view,
         columns=_columns(options, view),
-        topic=options.get("topic", JOURNAL_TOPIC if view == "journal" else OFFSETS_TOPIC),
+        topic=options.get("topic", _TOPIC_OF.get(view, OFFSETS_TOPIC)),
         crc=_flag(options, "crc", default=True),
         fail_on_damage=damage == "fail",
         log_partitions=_numbers(options, "logpartitions"),

@@ -23,6 +23,8 @@ def list_of(item: pa.DataType) -> pa.DataType:
 # A partition by topic name (classic groups) and by topic id (KIP-848 groups).
 TOPIC_PARTITION = pa.struct([("topic", pa.string()), ("partition", pa.int32())])
 TOPIC_ID_PARTITION = pa.struct([("topic_id", pa.string()), ("partition", pa.int32())])
+# Share groups record both.
+NAMED_PARTITION = pa.struct([("topic", pa.string()), *TOPIC_ID_PARTITION])
 
 # A task of a streams group; its role is active, standby or warm-up.
 TASK = pa.struct([("subtopology", pa.string()), ("partition", pa.int32()), ("role", pa.string())])
@@ -119,7 +121,8 @@ CONSUMER_EPOCHS = pa.schema(
         *_PLACE,
         ("group_id", pa.string()),
         ("record_type", pa.int16()),
-        # group, topics, member, target, target_member, current_member, regex or topology.
+        # group, topics, member, target, target_member, current_member, regex or topology;
+        # share_states of a share group.
         ("kind", pa.string()),
         ("is_tombstone", pa.bool_()),
         ("group_epoch", pa.int32()),
@@ -151,6 +154,43 @@ CONSUMER_EPOCHS = pa.schema(
         ("pending_tasks", list_of(TASK)),
         # The topics whose partitions the tasks read.
         ("subtopologies", list_of(SUBTOPOLOGY)),
+        # The partitions whose share state is being made, or exists; the topics whose is deleted.
+        ("initializing", list_of(NAMED_PARTITION)),
+        ("initialized", list_of(NAMED_PARTITION)),
+        ("deleting", list_of(pa.string())),
+    ]
+)
+
+# Records of a share partition that share a state [share-partitions/record-states].
+STATE_BATCH = pa.struct(
+    [
+        ("first_offset", pa.int64()),
+        ("last_offset", pa.int64()),
+        # AVAILABLE, ACKNOWLEDGED or ARCHIVED.
+        ("state", pa.string()),
+        ("delivery_count", pa.int16()),
+    ]
+)
+
+SHARE_STATES = pa.schema(
+    [
+        *_PLACE,
+        ("group_id", pa.string()),
+        ("topic_id", pa.string()),
+        ("partition", pa.int32()),
+        # snapshot or update.
+        ("kind", pa.string()),
+        ("is_tombstone", pa.bool_()),
+        ("snapshot_epoch", pa.int32()),
+        ("state_epoch", pa.int32()),
+        ("leader_epoch", pa.int32()),
+        # Null in an update that keeps it, and before a leader has chosen it.
+        ("start_offset", pa.int64()),
+        # The records behind it that are done with.
+        ("complete_count", pa.int32()),
+        ("created_ts", TIMESTAMP),
+        ("written_ts", TIMESTAMP),
+        ("batches", list_of(STATE_BATCH)),
     ]
 )
 
@@ -166,9 +206,20 @@ EXPIRED_OFFSET = pa.struct(
     [("topic", pa.string()), ("partition", pa.int32()), ("committed_offset", pa.int64())]
 )
 
+# Records that a member of a share group had and has not processed.
+FAILED_DELIVERY = pa.struct(
+    [
+        ("member_id", pa.string()),
+        ("first_offset", pa.int64()),
+        ("last_offset", pa.int64()),
+        ("delivery_count", pa.int16()),
+        ("given_up", pa.bool_()),
+    ]
+)
+
 # One row per fact. Columns have the names of the fields in protocol/messages/journal_records.py,
-# consumer_group_facts.py and offset_facts.py;
-# a column is null for facts without that field.
+# consumer_group_facts.py, offset_facts.py and share_facts.py; a column is null for facts without
+# that field.
 JOURNAL = pa.schema(
     [
         *_PLACE,
@@ -241,6 +292,10 @@ JOURNAL = pa.schema(
         ("said_epoch", pa.int32()),
         ("known_epoch", pa.int32()),
         ("kept_ms", pa.int64()),
+        # Of share groups: where deliveries failed.
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("deliveries", list_of(FAILED_DELIVERY)),
     ]
 )
 
@@ -299,6 +354,7 @@ VIEWS: dict[str, pa.Schema] = {
     "commits": COMMITS,
     "groups": GROUPS,
     "consumer_epochs": CONSUMER_EPOCHS,
+    "share_states": SHARE_STATES,
     "journal": JOURNAL,
     "batches": BATCHES,
     "markers": MARKERS,

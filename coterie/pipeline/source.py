@@ -43,6 +43,7 @@ from coterie.pipeline.ranges import (
 )
 from coterie.pipeline.schemas import spark_schema
 from coterie.pipeline.segments import find_partitions, list_segments
+from coterie.protocol.topic_names import SHARE_GROUPS_TOPIC
 
 FORMAT = "coterie_log"
 
@@ -239,7 +240,9 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 def _directories(options: LogOptions) -> dict[int, str]:
     """Return the partitions to read, with their directories."""
     found = find_partitions(options.path, options.topic)
-    return pruned(found, options.log_partitions, options.group, options.partition_count)
+    # A group has share partitions in many partitions of their topic.
+    group = None if options.topic == SHARE_GROUPS_TOPIC else options.group
+    return pruned(found, options.log_partitions, group, options.partition_count)
 
 
 def _log_start(directory: str) -> int:

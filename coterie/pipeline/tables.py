@@ -300,6 +300,60 @@ _ANOMALIES = pa.schema(
     ]
 )
 
+_SHARE_DELIVERIES = pa.schema(
+    [
+        ("group_id", pa.string()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("at_ts", TIMESTAMP),
+        ("first_offset", pa.int64()),
+        ("last_offset", pa.int64()),
+        ("records", pa.int64()),
+        # AVAILABLE, ACKNOWLEDGED or ARCHIVED.
+        ("became", pa.string()),
+        ("delivery_count", pa.int16()),
+        # accepted, released, lock timeout, rejected or delivery limit [pipeline/deliveries].
+        ("ended_by", pa.string()),
+        ("member_id", pa.string()),
+    ]
+)
+
+_SHARE_PARTITIONS = pa.schema(
+    [
+        ("group_id", pa.string()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("start_offset", pa.int64()),
+        # Since when it is there, and the last time at which a delivery ended.
+        ("start_ts", TIMESTAMP),
+        ("last_ts", TIMESTAMP),
+        # The records behind it that are done with, and those that wait for another delivery.
+        ("complete", pa.int64()),
+        ("waiting", pa.int64()),
+        ("most_deliveries", pa.int16()),
+        # Deliveries since the records begin, counted by record.
+        ("accepted", pa.int64()),
+        ("released", pa.int64()),
+        ("timed_out", pa.int64()),
+        ("given_up", pa.int64()),
+        ("delivered_again", pa.int64()),
+    ]
+)
+
+_POISON_RECORDS = pa.schema(
+    [
+        ("group_id", pa.string()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("record_offset", pa.int64()),
+        ("delivery_count", pa.int16()),
+        ("became", pa.string()),
+        ("ended_by", pa.string()),
+        ("first_ts", TIMESTAMP),
+        ("last_ts", TIMESTAMP),
+    ]
+)
+
 _GENERATIONS = pa.schema(
     # A rewrite has the number of the generation before it [pipeline/static-rewrite].
     [*schemas.GROUPS, pa.field("is_rewrite", pa.bool_())]
@@ -317,6 +371,13 @@ _ALL = (
         "journal_records",
         BRONZE,
         "a record of the journal as bytes",
+        _with_input(schemas.RAW),
+        grows=True,
+    ),
+    Table(
+        "share_state_records",
+        BRONZE,
+        "a record of __share_group_state as bytes",
         _with_input(schemas.RAW),
         grows=True,
     ),
@@ -346,8 +407,15 @@ _ALL = (
     Table(
         "consumer_epochs",
         SILVER,
-        "a record of a KIP-848 group or a streams group",
+        "a record of a KIP-848 group, a streams group or a share group",
         schemas.CONSUMER_EPOCHS,
+        grows=True,
+    ),
+    Table(
+        "share_states",
+        SILVER,
+        "a record of a share partition: its whole state, or a change",
+        schemas.SHARE_STATES,
         grows=True,
     ),
     Table("ownership", SILVER, "the time for which a member owned a partition", _OWNERSHIP),
@@ -372,6 +440,24 @@ _ALL = (
         "a member of a KIP-848 group or a streams group at the end of the records",
         _EPOCH_MEMBERS,
     ),
+    Table(
+        "share_deliveries",
+        GOLD,
+        "deliveries of a share group that ended together",
+        _SHARE_DELIVERIES,
+    ),
+    Table(
+        "share_partitions",
+        GOLD,
+        "a share partition at the end of the records",
+        _SHARE_PARTITIONS,
+    ),
+    Table(
+        "poison_records",
+        GOLD,
+        "a record that a share group has given up, or was given again and again",
+        _POISON_RECORDS,
+    ),
     Table("commit_velocity_1m", GOLD, "a partition's commits in a minute", _COMMIT_VELOCITY),
     Table("lag_1m", GOLD, "a partition's lag in a minute", _LAG),
     Table("log_health", GOLD, "a segment of the log", _LOG_HEALTH),
@@ -386,7 +472,7 @@ def with_input(source: str, table: str, rows: pa.RecordBatch) -> pa.RecordBatch:
 
     Args:
         source: the name of the input.
-        table: log_records, journal_records or quarantine.
+        table: log_records, journal_records, share_state_records or quarantine.
         rows: rows of the view of that table.
     """
     columns = [pa.repeat(source, rows.num_rows), *rows.columns]

@@ -10,13 +10,14 @@ Every line has `at`, in microseconds since 1970, and `event`:
     commit-failed, error      code, text   what the library says
     generation                generation   the number, when it has changed
     membership                generation, member_id, partitions: all of it, when one has changed
+    stuck                     partitions   a record in them fails, and is tried again
     attempt, gave-up                       a rebalance of a client that has no coordinator
     ending                                 no record is handed over from now on
     closed                    code         the process ends with this exit code
 
 The producer of the lab writes `produced` with `ends`: [[topic, number, end offset], ...]; its
 driver writes what it does to processes: `started`, `stopped`, `killed`, `paused`, `resumed` and
-`exited`.
+`exited`; and `skipped`, when a record that failed can be processed.
 """
 
 import json

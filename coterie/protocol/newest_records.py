@@ -18,7 +18,6 @@ from coterie.protocol.layouts import (
     Layouts,
     Lookup,
 )
-from coterie.protocol.raw_records import open_body, split_records
 from coterie.protocol.record_batch import BatchHeader, read_header
 from coterie.protocol.record_batch_layout import PRODUCER_ID_AT
 from coterie.protocol.record_reader import decode_pairs
@@ -112,14 +111,12 @@ class PairLayouts(Layouts):
                 at += taken
                 continue
             header = read_header(buffer, at)
+            pairs = decode_pairs(buffer, header, at)
+            self.records += len(pairs)
             if header.magic == 2 and not header.attributes:
-                pairs = _plain_pairs(buffer, header, at)
                 self.learn(buffer, header, at)
-                self.records += len(pairs)
                 yield None, pairs
             else:
-                pairs = decode_pairs(buffer, header, at)
-                self.records += len(pairs)
                 yield header, pairs
             at += header.length_bytes
 
@@ -197,17 +194,3 @@ def _several_pairs(
         newest.update(zip(keys, batch[6::4], strict=True))
         taken += 1
     return taken
-
-
-def _plain_pairs(buffer: bytes, header: BatchHeader, at: int) -> list[Pair]:
-    """Return keys and values of an uncompressed batch."""
-    body, start, end = open_body(buffer, header, at)
-    return [
-        (
-            body[key_at : key_at + key_bytes] if key_bytes >= 0 else None,
-            body[value_at : value_at + value_bytes] if value_bytes >= 0 else None,
-        )
-        for _, _, _, _, _, key_at, key_bytes, value_at, value_bytes in split_records(
-            body, start, end, header.record_count
-        )
-    ]

@@ -45,8 +45,23 @@ def decode_records(buffer: bytes, header: BatchHeader, position: int = 0) -> lis
 def decode_pairs(
     buffer: bytes, header: BatchHeader, position: int = 0
 ) -> list[tuple[bytes | None, bytes | None]]:
-    """Return key and value of each record. Raises as `decode_records` does."""
-    return [(record.key, record.value) for record in decode_records(buffer, header, position)]
+    """Return key and value of each record, and skip the rest.
+
+    Raises:
+        MalformedFrame: as `decode_records`, but for what is wrong in headers of records.
+    """
+    if header.magic < 2:
+        return [(record.key, record.value) for record in decode_legacy(buffer, header, position)]
+    body, start, end = open_body(buffer, header, position)
+    return [
+        (
+            body[key_at : key_at + key_bytes] if key_bytes >= 0 else None,
+            body[value_at : value_at + value_bytes] if value_bytes >= 0 else None,
+        )
+        for _, _, _, _, _, key_at, key_bytes, value_at, value_bytes in split_records(
+            body, start, end, header.record_count
+        )
+    ]
 
 
 def record_timestamps(

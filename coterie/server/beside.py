@@ -5,9 +5,11 @@ not know it.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from coterie.address import Address
+from coterie.server.present import ReadPresent, read_present
 
 if TYPE_CHECKING:
     from coterie.server.broker import Broker
@@ -24,16 +26,40 @@ class Figures(NamedTuple):
         flush: when they sync the disk, as --flush has it.
         connections: how many clients have, those of the console among them.
         commits: how many offsets were committed since the start.
+        requests: the number that each client gave its last request, by broker and connection.
     """
 
     started_ms: int
     flush: str
     connections: int
     commits: int
+    requests: Mapping[tuple[int, int], int]
 
 
 # It may be called in any thread, and returns None while no broker runs.
 ReadFigures = Callable[[], Figures | None]
+
+
+class Inside(NamedTuple):
+    """What is read of brokers in this process, beside the protocol.
+
+    Attributes:
+        figures: returns those of the brokers.
+        present: returns what a group does now.
+    """
+
+    figures: ReadFigures
+    present: ReadPresent
+
+
+def inside_of(brokers: Callable[[], Iterable["Broker"]], flush: str) -> Inside:
+    """Return what is read of brokers.
+
+    Args:
+        brokers: returns those that run; called in any thread.
+        flush: when they sync the disk.
+    """
+    return Inside(lambda: figures_of(brokers(), flush), partial(read_present, brokers))
 
 
 def figures_of(brokers: Iterable["Broker"], flush: str) -> Figures | None:
@@ -46,6 +72,11 @@ def figures_of(brokers: Iterable["Broker"], flush: str) -> Figures | None:
         flush,
         sum(len(each.connection_quotas) for each in found),
         sum(each.groups.offsets_committed for each in found),
+        {
+            (each.node_id, connection): number
+            for each in found
+            for connection, number in each.connection_quotas.request_numbers().items()
+        },
     )
 
 
@@ -75,13 +106,13 @@ class Beside(Protocol):
     def option(self) -> str:
         """The option that sets the port."""
 
-    def start(self, bootstrap: str, control: BrokerControl | None, figures: ReadFigures) -> str:
+    def start(self, bootstrap: str, control: BrokerControl | None, inside: Inside) -> str:
         """Start, and return the line that says where it is; called in a thread.
 
         Args:
             bootstrap: the brokers, as host:port,host:port.
             control: that of the brokers; None if they have none.
-            figures: returns their figures.
+            inside: what is read of them.
 
         Raises:
             OSError: the address cannot be used.

@@ -156,7 +156,14 @@ class Broker(ConnectionServices):
             from coterie.server.transactions.led_elsewhere import UsesOfCluster
 
             self.transactions = UsesOfCluster(self.leadership, self.node_id)
-        self.share = ShareLeader(config, environment, self.logs.opener, self.persister, self.slices)
+        self.share = ShareLeader(
+            config,
+            environment,
+            self.logs.opener,
+            self.persister,
+            self.slices,
+            self.groups.keep,
+        )
         self.runtimes: list[CoordinatorRuntime] = [
             self.groups,
             self.transaction_runtime,

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from coterie import __version__
 from coterie.address import Address
 from coterie.server.allocator import keep_large_blocks
-from coterie.server.beside import Beside, BrokerControl, bootstrap_of, figures_of
+from coterie.server.beside import Beside, BrokerControl, bootstrap_of, inside_of
 from coterie.server.broker import Broker
 from coterie.server.code_pages import unmap_code_of_the_start
 from coterie.server.config.config import Config
@@ -273,9 +273,7 @@ async def start_beside(
         bootstrap = bootstrap_of(list(addresses))
         flush = str(options.flush)
         start = options.beside.start
-        return await asyncio.to_thread(
-            start, bootstrap, control, lambda: figures_of(brokers(), flush)
-        )
+        return await asyncio.to_thread(start, bootstrap, control, inside_of(brokers, flush))
     except OSError as error:
         text = listening_failed(options.beside.address, options.beside.option, error)
         raise CannotStart(text) from error

@@ -35,7 +35,7 @@ class SegmentReader:
     """
 
     __slots__ = (
-        "_checked", "_digest_end", "_digested", "_epochs", "_files", "_gaps", "_places",
+        "_alone", "_checked", "_digest_end", "_digested", "_epochs", "_files", "_gaps", "_places",
         "base_offset", "digest", "expected", "indexes", "next_offset", "path", "size", "trusted",
     )  # fmt: skip
 
@@ -81,6 +81,9 @@ class SegmentReader:
         # The offset that a reader will ask for next, and the position of the batch that begins with
         # it.
         self._places: dict[int, int] = {}
+        # The batch that was last returned alone: its first and last offset, where it begins and
+        # ends, and for how many bytes it was asked. A share group reads a batch record by record.
+        self._alone = (0, -1, 0, 0, 0)
 
     def remember(self, offset: int, position: int) -> None:
         """Note that the batch that begins with `offset` is, or will be, at `position`."""
@@ -113,15 +116,25 @@ class SegmentReader:
         At least one batch is returned, even if it is longer than `max_bytes`. Without a batch at or
         after `offset` no bytes are returned, and the segment's end.
         """
+        base_offset, last_offset, position, end, asked_bytes = self._alone
+        if base_offset <= offset <= last_offset and max_bytes <= asked_bytes:
+            return self.bytes_at(position, end - position), last_offset + 1
         place = self.locate(offset)
         if place is None:
             return b"", self.next_offset
         position, expected_offset = place
-        end, next_offset = self.size, self.next_offset
+        end, next_offset, is_alone = self.size, self.next_offset, False
         if position + max_bytes < end:
-            end, next_offset = self._cut(position, position + max_bytes)
+            last_position, length_bytes, base_offset, last_offset, _ = self._cut(
+                position, position + max_bytes
+            )
+            end, next_offset = last_position + length_bytes, last_offset + 1
+            is_alone = last_position == position
         assert end > position, "a read returns at least one batch"
         self.check(position, end, expected_offset)
+        if is_alone:
+            # The next batch is there and would exceed the limit, so that stays so.
+            self._alone = (base_offset, last_offset, position, end, max_bytes)
         data = self.bytes_at(position, end - position)
         self.remember(next_offset, end)
         return data, next_offset
@@ -157,8 +170,8 @@ class SegmentReader:
             raise IndexDamaged(f"{self.path} has no batch where its index says")
         return None
 
-    def _cut(self, position: int, limit: int) -> tuple[int, int]:
-        """Return where the last batch that ends by `limit` ends, and the offset after it.
+    def _cut(self, position: int, limit: int) -> BatchFacts:
+        """Return the last batch that ends by `limit`.
 
         The first batch, at `position`, counts even if it ends behind the limit.
         """
@@ -175,13 +188,12 @@ class SegmentReader:
                 if batch_position + length_bytes > limit and (last or start > position):
                     break
                 last = facts
-        last_position, length_bytes, _, last_offset, _ = last
-        end = last_position + length_bytes
         if not self.trusted:
-            # If the index pointed into the middle of a batch, this would not be the end of one.
-            for _ in scan(file, last_position, end, None, gaps=self._gaps):
+            # If the index pointed into the middle of a batch, this would not be one.
+            last_position, length_bytes, _, _, _ = last
+            for _ in scan(file, last_position, last_position + length_bytes, None, gaps=self._gaps):
                 pass
-        return end, last_offset + 1
+        return last
 
     def bytes_at(self, position: int, length: int) -> bytes:
         """Return `length` bytes of the file from `position` on."""

@@ -11,6 +11,8 @@ everything that it exports keeps its name and meaning.
 from typing import TYPE_CHECKING, Any
 
 from coterie.protocol.errors import ErrorCode
+from coterie.server.present import MemberSession
+from coterie.server.share.seen_records import InFlight, SharePartition
 from coterie.testing.actions import (
     AnswerError,
     AnswerGarbage,
@@ -44,7 +46,6 @@ from coterie.testing.records import Record
 from coterie.testing.requests import Request, Requests
 from coterie.testing.security import Security
 from coterie.testing.share_deliveries import EndedDelivery
-from coterie.testing.share_partitions import InFlight, SharePartition
 from coterie.testing.streams_tasks import Task
 from coterie.testing.virtual_time import VirtualClock
 from coterie.testing.waiting import Waiting
@@ -75,6 +76,7 @@ __all__ = [
     "InFlight",
     "KafkaTestCase",
     "Member",
+    "MemberSession",
     "NeverAnswer",
     "NoLeader",
     "ProcessBroker",

@@ -14,6 +14,8 @@ from coterie.protocol.messages.leave_group import (
     LeaveGroupResponse,
 )
 from coterie.server.broker import Broker
+from coterie.server.present import MemberSession
+from coterie.server.share.seen_records import SharePartition
 from coterie.testing.bounds import check, check_all
 from coterie.testing.errors import WrongUse
 from coterie.testing.group_history import CoordinatorMove, RecordedGroup, recorded_group
@@ -29,7 +31,7 @@ from coterie.testing.members import Member, Partition
 from coterie.testing.records import no_topic
 from coterie.testing.seen_group import SeenGroup
 from coterie.testing.share_deliveries import Archived, DeliveryLog, EndedDelivery
-from coterie.testing.share_partitions import SharePartition, is_done
+from coterie.testing.share_partitions import is_done
 from coterie.testing.streams_tasks import Task, are_assigned
 from coterie.testing.topics import alter_group, delete_group
 from coterie.testing.waiting import DEFAULT_TIMEOUT_S, Waiting, until
@@ -69,6 +71,11 @@ class Group:
     def members(self) -> tuple[Member, ...]:
         """Its members, in the order in which they joined."""
         return self._seen(lambda seen: seen.members)
+
+    @property
+    def sessions(self) -> tuple[MemberSession, ...]:
+        """The sessions of its members, in the same order: how long each has been silent."""
+        return self._seen(lambda seen: seen.sessions)
 
     @property
     def assignment(self) -> dict[Partition, Member]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from coterie.coordinator.groups.group_like import GroupLike, SeenMember
-from coterie.pipeline.timeline.model import CLASSIC, CONSUMER, Rebalance
+from coterie.pipeline.timeline.model import CLASSIC, STREAMS, WITH_EPOCHS, Rebalance
 from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.messages.consumer_protocol import decode_assignment, decode_subscription
 
@@ -100,12 +100,13 @@ def rebalance_line(rebalance: Rebalance) -> str:
     took = "not over" if rebalance.duration_ms is None else f"{rebalance.duration_ms} ms"
     generation = "?" if rebalance.to_generation is None else rebalance.to_generation
     members = f"{rebalance.members} member{'s' * (rebalance.members != 1)}"
-    is_consumer = rebalance.group_type == CONSUMER
-    # The journal says of a consumer group how many partitions moved, and not which.
-    moved = f"{rebalance.moved}" if is_consumer else f"{rebalance.moved} of {rebalance.partitions}"
+    has_epochs = rebalance.group_type in WITH_EPOCHS
+    # The journal says of a group with epochs how many partitions or tasks moved, and not which.
+    moved = f"{rebalance.moved}" if has_epochs else f"{rebalance.moved} of {rebalance.partitions}"
     return (
-        f"{'epoch' if is_consumer else 'generation'} {generation}: {trigger.cause}{who}{reason}, "
-        f"{took}, {members}, {moved} partitions moved"
+        f"{'epoch' if has_epochs else 'generation'} {generation}: {trigger.cause}{who}{reason}, "
+        f"{took}, {members}, {moved} "
+        f"{'tasks' if rebalance.group_type == STREAMS else 'partitions'} moved"
     )
 
 

@@ -6,9 +6,11 @@ from coterie.coordinator.groups.share.group import ShareGroup
 from coterie.coordinator.groups.streams.group import StreamsGroup
 from coterie.near_names import did_you_mean
 from coterie.server.broker import Broker
+from coterie.server.present import MemberSession, sessions_of
+from coterie.server.share.seen_records import SharePartition
 from coterie.testing.in_charge import node_of
 from coterie.testing.members import Member, Partition, member_of, picture
-from coterie.testing.share_partitions import SharePartition, share_lines, share_partitions
+from coterie.testing.share_partitions import share_lines, share_partitions
 from coterie.testing.streams_tasks import Task, task_lines, tasks_of
 
 _DEAD = "Dead"
@@ -63,6 +65,11 @@ class SeenGroup:
     def members(self) -> tuple[Member, ...]:
         """Its members, in the order in which they joined."""
         return () if self.group is None else tuple(map(member_of, self.group.seen_members()))
+
+    @property
+    def sessions(self) -> tuple[MemberSession, ...]:
+        """The sessions of its members, in the same order."""
+        return () if self.group is None else sessions_of(self.group, self.server.now_ms())
 
     @property
     def offsets(self) -> dict[Partition, int]:

@@ -11,9 +11,9 @@ from coterie.coordinator.share_partition.states import ARCHIVED
 from coterie.pipeline.timeline.deliveries import DeliveryReader
 from coterie.protocol.topic_names import SHARE_GROUPS_TOPIC
 from coterie.server.broker import Broker
+from coterie.server.share.seen_records import offsets_text
 from coterie.testing.members import Partition
 from coterie.testing.records import partition_records
-from coterie.testing.share_partitions import offsets_text
 
 
 class EndedDelivery(NamedTuple):

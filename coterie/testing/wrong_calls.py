@@ -104,6 +104,7 @@ _GUESSES: dict[type, dict[str, str]] = {
         "deliveries": "acknowledgements acknowledged delivered",
         "offsets": "committed committed_offsets get_offsets",
         "members": "consumers member_ids get_members",
+        "sessions": "heartbeats last_heard last_heartbeat silent",
         "generation": "generation_id epoch",
         'state == "Stable"': "is_stable stable",
         "assignment": "assignments partitions assigned",

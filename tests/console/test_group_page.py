@@ -17,6 +17,7 @@ from coterie.client.offsets import LATEST, commit_offsets, partition_offsets
 from coterie.console.places import Place
 from coterie.console.serving import ConsoleServer
 from coterie.testing import Broker
+from tests.console.accessible import serious_findings
 from tests.console.windows import PICTURES, every_window
 from tests.interop.group_members import ClassicMember
 from tests.live.members import Members, wait_assigned
@@ -26,6 +27,7 @@ PARTITIONS = 6
 # The issue of the console asks for it; on a busy machine some are later.
 SHOWN_MS = 500
 TRIES = 10
+LONGEST_SESSION_MS = 1_800_000
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]
 
@@ -191,6 +193,8 @@ def test_group_says_for_whom_it_waits_and_how_long_still(
     assert "Waits for JoinGroup of" in text
     countdown = "document.querySelector('.phase .countdown').textContent"
     first_left = tab.value(countdown)
+    # Only the protocol and the journal are read here.
+    assert "not known here" in tab.value("document.body.innerText")
     # The longest time that a rebalance waits is that of the member: 300 s.
     assert re.fullmatch(r"(5 min 00|4 min [0-5]\d) s", first_left)
     tab.wait(f"{countdown} !== '{first_left}'")
@@ -202,6 +206,33 @@ def test_group_says_for_whom_it_waits_and_how_long_still(
     first.sync(kafka.bootstrap_servers, range(PARTITIONS))
     tab.wait("document.querySelector('.phase').hidden")
     assert tab.errors == []
+
+
+def test_group_shows_what_only_its_broker_knows(browser: Browser, kafka: Broker) -> None:
+    servers = kafka.bootstrap_servers
+    first, second = (ClassicMember("told", "orders", LONGEST_SESSION_MS) for _ in range(2))
+    first.join(servers)
+    first.sync(servers, range(PARTITIONS))
+    joining = threading.Thread(target=second.join, args=(servers,), daemon=True)
+    with kafka.console() as console:
+        tab = browser.visit(f"{console.url}&group=told")
+        joining.start()
+        tab.wait("document.querySelector('.phase .countdown')")
+        tab.wait(
+            "document.querySelector('.phase').innerText.includes('Has sent JoinGroup: interop')"
+        )
+        text = tab.value("document.body.innerText")
+        assert "Perhaps" not in text
+        assert "not known here" not in text
+        table = tab.value("document.querySelector('[aria-label=\"Members now\"]').innerText")
+        assert "last heard" in table
+        # Only the one that is waited for can lose its session.
+        assert table.count("s more") == 1
+        assert serious_findings(tab) == []
+        first.join(servers)
+        joining.join(LIMIT_S)
+        tab.wait("document.querySelector('.phase').innerText.includes('SyncGroup')")
+        assert tab.errors == []
 
 
 def check_time_without_owner(tab: Tab) -> None:

@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 import confluent_kafka
 import fastavro
@@ -105,6 +106,25 @@ def test_a_search_reads_fields_by_their_schemas(scene: Scene) -> None:
     text = answered.body.decode()
     assert '"found":1' in text
     assert '"name":"Order"' in text
+
+
+@pytest.mark.parametrize(
+    ("sought", "found"),
+    [
+        # The bytes of Avro have neither names of fields nor digits.
+        ('text="id": 7', 1),
+        ('text="name"', 2),
+        ("text=^k1$&pattern=true&in=key", 6),
+        ("text=^TEA$&pattern=true&ignore_case=true&in=value", 0),
+        ("text=NO SCHEMA&ignore_case=true", 1),
+        # What is shown of a part that is not decoded is its bytes.
+        ("text=?&in=value", 1),
+    ],
+)
+def test_a_search_looks_for_what_is_shown(scene: Scene, sought: str, found: int) -> None:
+    query = f"/api/topics/orders/search?{quote(sought, safe='=&')}"
+    text = ask(scene.console, "GET", query, headers={"Connection": "close"}).body.decode()
+    assert f'"found":{found},' in text.rpartition("event: end")[2], text
 
 
 def test_dump_log_decodes_with_a_registry(scene: Scene) -> None:

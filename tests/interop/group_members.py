@@ -259,7 +259,8 @@ class ClassicMember:
         partitions: the partitions of its topic that it owns.
     """
 
-    def __init__(self, group: str, topic: str) -> None:
+    def __init__(self, group: str, topic: str, session_ms: int = _SESSION_MS) -> None:
+        self._session_ms = session_ms
         self.generation = -1
         self.partitions: list[int] = []
         self._group = group
@@ -277,7 +278,7 @@ class ClassicMember:
         for _ in range(2):
             request = JoinGroupRequest(
                 group_id=self._group,
-                session_timeout_ms=_SESSION_MS,
+                session_timeout_ms=self._session_ms,
                 rebalance_timeout_ms=_TIMEOUT_MS,
                 member_id=self._member_id,
                 protocol_type="consumer",

@@ -4,6 +4,9 @@ import random
 from pathlib import Path
 from typing import Any
 
+from coterie.coordinator.share_partition.states import ACKNOWLEDGED, ARCHIVED, AVAILABLE
+from coterie.protocol.messages.share_facts import LOCK_TIMEOUT, FailedDelivery
+from tests.pipeline.jobs.shared import SharedGroup
 from tests.pipeline.jobs.written import NOW_MS, Directory
 from tests.pipeline.timeline.facts import began, completed, join_done, joined, member_of
 
@@ -19,14 +22,21 @@ class RandomLog:
         self._now_ms = NOW_MS + self._random.randrange(60_000)
         self._generations: dict[str, int] = {}
         self._offsets: dict[tuple[str, str], int] = {}
+        self._shared = SharedGroup(self.data, "jobs")
 
     def grow(self, steps: int) -> None:
         """Append this many events, and write the directory."""
         for _ in range(steps):
             self._now_ms += self._random.randrange(_STEP_MS)
             event = self._random.choices(
-                [self._commit, self._commit_in_transaction, self._rebalance, self._delete],
-                [12, 3, 4, 1],
+                [
+                    self._commit,
+                    self._commit_in_transaction,
+                    self._rebalance,
+                    self._delete,
+                    self._share,
+                ],
+                [12, 3, 4, 1, 4],
             )[0]
             event(self._random.choice(["orders", "bills", "größe", "spark-kafka-relation-1"]))
         self.data.write()
@@ -70,6 +80,30 @@ class RandomLog:
             ),
         ]
         self.data.facts(group, *facts)
+
+    def _share(self, _: str) -> None:
+        """Let a share group end a delivery of its next records, or of some that came back."""
+        if not self._shared.states:
+            self._shared.members(self._now_ms, one=[])
+            self._shared.begin(self._now_ms, 2)
+        if self._random.random() < 0.2:
+            names = self._random.sample(["one", "two"], self._random.randrange(0, 3))
+            self._shared.members(self._now_ms, **{key: [0, 1] for key in names})
+        number = self._random.randrange(2)
+        first = self._random.randrange(30)
+        last = first + self._random.randrange(4)
+        became = self._random.choice([AVAILABLE, ACKNOWLEDGED, ARCHIVED])
+        count = self._random.randrange(1, 6)
+        if became is AVAILABLE:
+            failed = FailedDelivery(
+                member_id="one",
+                first_offset=first,
+                last_offset=last,
+                delivery_count=count,
+                given_up=False,
+            )
+            self._shared.failed(self._now_ms, number, LOCK_TIMEOUT, failed)
+        self._shared.ended(self._now_ms, number, (first, last, became, count))
 
     def _delete(self, group: str) -> None:
         self.data.tombstone(group, self._now_ms)

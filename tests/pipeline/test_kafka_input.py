@@ -154,10 +154,10 @@ def test_cluster_without_groups_is_an_error(server: BrokerProcess) -> None:
 def test_journal_is_read(server: BrokerProcess, cluster: Cluster) -> None:
     commit(cluster, 1)
     with KafkaLog("kafka://" + server.bootstrap) as log:
-        assert not log.look_for_journal()
+        assert not log.look_for_topics()
         join_a_group(server.bootstrap)
         wait_for_journal(server.data_dir, "readers")
-        assert log.look_for_journal()
+        assert log.look_for_topics()
         copied = Copied(log, {})
     got = rows_of(copied, "journal_records")
     assert got

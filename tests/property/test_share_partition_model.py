@@ -171,10 +171,9 @@ class Model:
                 self.held[record] = (member, deadline_ms)
 
     def lock_of(self, record: int) -> int | None:
-        batch = self.partition.batches.at_or_before(record)
-        assert batch is not None
-        key = record if batch.is_split else batch.first_offset
-        return self.partition.locks.deadline_ms(key)
+        state = self.partition.batches.state_at(record)
+        assert state is not None
+        return self.partition.locks.deadline_ms(state.first_offset)
 
     def begin(self, transition: Transition, states: dict[int, RecordState], when: str) -> None:
         covered = {record for first, last in transition.ranges for record in range(first, last + 1)}

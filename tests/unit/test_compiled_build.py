@@ -17,7 +17,7 @@ from compilation.freshness import (
     note_of,
     remember,
 )
-from compilation.selection import HOT, compiled_modules, is_hot
+from compilation.selection import HOT, compiled_modules, is_hot, is_rare
 from compilation.tree import ROOT
 
 TYPES = """\
@@ -201,6 +201,14 @@ def test_hot_modules_exist_and_are_compiled() -> None:
         "protocol.messages.sync_group",
     } <= hot
     assert "server.handlers.create_topics" not in hot
+    rare = {module for module, name in names.items() if is_rare(name)}
+    assert {
+        "server.handlers.create_topics",
+        "protocol.messages.describe_quorum",
+        "coordinator.groups.share.describe",
+    } & rare == {"server.handlers.create_topics", "protocol.messages.describe_quorum"}
+    assert not rare & {"protocol.messages.list_offsets", "protocol.messages.delete_groups"}
+    assert not rare & hot
     # mypyc's own library is always used; the file of the library runs once.
     assert is_hot("dict_ops.c")
     assert not is_hot("__native_coterie.c")

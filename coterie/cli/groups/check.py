@@ -11,12 +11,29 @@ from coterie.cli.options import complete_groups, json_option
 from coterie.cli.output import folded, note, print_json, print_line
 from coterie.cli.values import Number, short_duration_ms
 from coterie.client.cluster import Cluster
+from coterie.client.group_description import SHARE_GROUP
 from coterie.client.groups import list_groups
-from coterie.client.health.checks import CHECKS, NEED_JOURNAL, NEED_TWO_LOOKS, Found, findings
+from coterie.client.health.checks import (
+    CHECKS,
+    NEED_JOURNAL,
+    NEED_SHARE_STATE,
+    NEED_TWO_LOOKS,
+    Found,
+    findings,
+)
 from coterie.client.health.finding import Finding, Severity, names_text
-from coterie.client.health.observation import CHECKED_TYPES, Look, look_at, look_back, observe
+from coterie.client.health.observation import (
+    CHECKED_TYPES,
+    Look,
+    Past,
+    look_at,
+    look_back,
+    observe,
+)
 from coterie.client.names import counted
+from coterie.client.share_state import NoShareState
 from coterie.pipeline.findings.of_journal import journal_findings
+from coterie.pipeline.live.share_record import delivery_findings
 
 _STYLES = {Severity.ERROR: "red", Severity.WARNING: "yellow"}
 # The lines are for people; scripts use --json.
@@ -30,10 +47,12 @@ class _Checked(NamedTuple):
     Attributes:
         found: the findings, by group.
         with_journal: whether the broker keeps a journal.
+        with_deliveries: whether it shows the states of share groups, if there are any.
     """
 
     found: list[Found]
     with_journal: bool
+    with_deliveries: bool = True
 
 
 @click.command("check")
@@ -119,21 +138,41 @@ def _check(
     def look(earlier: Look | None) -> Look:
         before[:] = [] if earlier is None else [earlier]
         seen = look_at(cluster, group_ids)
-        require_owners(seen.groups.values(), or_tasks=True)
+        require_owners(seen.groups.values(), CHECKED_TYPES)
         missing = [each for each in group_ids if each not in seen.groups]
         if missing and earlier is None:
             raise no_such_groups(missing)
         return seen
 
     (last,) = looks_at(look, interval_s or None, watch=False)
-    past = look_back(cluster, period_ms, journal_findings)
+    past, with_deliveries = _with_deliveries(
+        cluster, last, look_back(cluster, period_ms, journal_findings)
+    )
     # A group that was deleted between the looks has nothing to check.
     found = [
         each
         for group_id in last.groups
         for each in findings(observe(group_id, before[0] if before else None, last, past), ignored)
     ]
-    return _Checked(found, past.facts is not None)
+    return _Checked(found, past.facts is not None, with_deliveries)
+
+
+def _with_deliveries(cluster: Cluster, look: Look, past: Past) -> tuple[Past, bool]:
+    """Return the past with what is wrong with deliveries of share groups.
+
+    The second value is False if the broker does not show them.
+    """
+    judged = {group_id: list(some) for group_id, some in past.judged.items()}
+    for group_id, group in look.groups.items():
+        if group.type != SHARE_GROUP:
+            continue
+        facts = (past.facts or {}).get(group_id, ())
+        try:
+            found = delivery_findings(cluster, group_id, facts, past.since_ms, past.now_ms)
+        except NoShareState:
+            return past, False
+        judged[group_id] = [*judged.get(group_id, ()), *found]
+    return past._replace(judged=judged), True
 
 
 def _print(found: list[Found]) -> None:
@@ -169,6 +208,9 @@ def _note_not_checked(checked: _Checked, interval_s: float, ignored: tuple[str, 
     if not checked.with_journal:
         names = [each for each in NEED_JOURNAL if each not in ignored]
         note(f"Not checked, because the broker keeps no journal: {', '.join(names)}.")
+    if not checked.with_deliveries:
+        names = [each for each in NEED_SHARE_STATE if each not in ignored]
+        note(f"Not checked, because the broker does not show share states: {', '.join(names)}.")
 
 
 def _summary(found: list[Found], group_count: int) -> str:

@@ -5,6 +5,7 @@ from copy import copy
 from typing import Any
 
 from coterie.cli.groups.consumer_group_events import EVENTS as CONSUMER_GROUP_EVENTS
+from coterie.cli.groups.share_group_events import EVENTS as SHARE_GROUP_EVENTS
 from coterie.cli.output import printable
 from coterie.cli.timeline import (
     SHOWN_MEMBERS,
@@ -349,4 +350,5 @@ _EVENTS: dict[type[facts.Fact], Callable[[Any], Event]] = {
     PartitionLoaded: _partition_loaded,
     PartitionUnloaded: _partition_unloaded,
     **CONSUMER_GROUP_EVENTS,
+    **SHARE_GROUP_EVENTS,
 }

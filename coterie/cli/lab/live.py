@@ -20,11 +20,14 @@ _CLEAR_LINE = "\r\x1b[K"
 @click.argument("scenario")
 @click.option(
     "--client", required=True, metavar="NAME",
-    help="Who takes part: aiokafka, kafka-python, confluent, connect, kafka-streams, old-consumer,"
-    " old-consumer-java or rocketmq.",
+    help="Who takes part: aiokafka, kafka-python, confluent, confluent-share, connect,"
+    " kafka-streams, old-consumer, old-consumer-java or rocketmq.",
 )  # fmt: skip
 @click.option(
-    "--machine", default="", metavar="NAME", help="How: eager-3, static, cooperative, consumer."
+    "--machine",
+    default="",
+    metavar="NAME",
+    help="How: eager-3, static, cooperative, consumer, share.",
 )
 @click.option(
     "--bootstrap-server", "bootstrap", default="", metavar="H:P",

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Container, Iterator
 from typing import NamedTuple
 
-from coterie.client.health import epochs, history, members, offsets, tasks
+from coterie.client.group_description import SHARE_GROUP
+from coterie.client.health import epochs, history, members, offsets, shares, tasks
 from coterie.client.health.finding import Finding, Severity
 from coterie.client.health.observation import Observation
 
@@ -45,10 +46,29 @@ CHECKS: dict[str, Check] = {
     "flapping-member": history.flapping_member,
     "unsettled-epochs": history.unsettled_epochs,
     "unequal-assignors": history.unequal_assignors,
+    "not-processing": shares.not_processing,
+    "no-share-state": shares.no_share_state,
+    "poison-records": shares.poison_records,
+    "near-delivery-limit": shares.near_delivery_limit,
+    "expired-locks": shares.expired_locks,
+    "start-offset-stands": shares.start_offset_stands,
 }
 
+# What is said of deliveries, and what else applies to share groups; nothing else does.
+NEED_SHARE_STATE = ("poison-records", "near-delivery-limit", "expired-locks", "start-offset-stands")
+_OF_SHARE_GROUPS = (
+    "not-processing", "no-share-state", *NEED_SHARE_STATE,
+)  # fmt: skip
+_ALSO_OF_SHARE_GROUPS = (
+    "no-members", "no-leader", "lag-grows", "assigned-missing-partitions", "deleted-topics",
+    "broker-restart", "expired-member", "flapping-member",
+)  # fmt: skip
+
 # What can't be found with one look, and what can't be found without a journal.
-NEED_TWO_LOOKS = ("not-committing", "lag-grows", "stale-epoch", "target-not-computed")
+NEED_TWO_LOOKS = (
+    "not-committing", "lag-grows", "stale-epoch", "target-not-computed", "not-processing",
+    "no-share-state",
+)  # fmt: skip
 NEED_JOURNAL = (
     "missing-static-members",
     "fenced-members",
@@ -83,12 +103,19 @@ class Found(NamedTuple):
         }
 
 
+def applies(name: str, group_type: str) -> bool:
+    """Return whether groups of a type have such a check."""
+    if group_type == SHARE_GROUP:
+        return name in _OF_SHARE_GROUPS or name in _ALSO_OF_SHARE_GROUPS
+    return name not in _OF_SHARE_GROUPS
+
+
 def findings(seen: Observation, ignored: Container[str] = ()) -> list[Found]:
     """Return the findings about a group, errors first, without those of ignored checks."""
     found = [
         Found(seen.group_id, name, each)
         for name, check in CHECKS.items()
-        if name not in ignored
+        if name not in ignored and applies(name, seen.group.type)
         for each in check(seen)
     ]
     return sorted(found, key=lambda each: _ORDER.index(each.finding.severity))

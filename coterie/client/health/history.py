@@ -22,7 +22,7 @@ from coterie.protocol.messages.journal_records import (
 _SESSION_EXPIRY = "session expiry"
 
 
-def _judged(
+def judged_as(
     seen: Observation, rule: str, finding: Callable[[str, str, str], Finding], remedy: str
 ) -> Iterator[Finding]:
     """What a rule of the pipeline's findings has judged."""
@@ -37,14 +37,14 @@ def _judged(
 
 # The group rebalances more often than a deployment explains.
 rebalance_storm = partial(
-    _judged,
+    judged_as,
     rule="rebalance_storm",
     finding=error,
     remedy="`coterie groups history` shows each of them with its cause.",
 )
 # The broker restarted, and members of the group were replaced or did not come back.
 broker_restart = partial(
-    _judged,
+    judged_as,
     rule="broker_restart",
     finding=warning,
     remedy="Look for the reason in the log of the broker. Members that did not come back have to be"
@@ -52,7 +52,7 @@ broker_restart = partial(
 )
 # A client comes and goes again and again.
 flapping_member = partial(
-    _judged,
+    judged_as,
     rule="flapping_member",
     finding=warning,
     remedy="Look for the reason of its restarts in its own log: a crash at a certain record, a"
@@ -60,7 +60,7 @@ flapping_member = partial(
 )
 # Members left or were removed because they did not call poll in time.
 max_poll_exceeded = partial(
-    _judged,
+    judged_as,
     rule="max_poll_exceeded",
     finding=error,
     remedy="The processing of a batch takes too long, and its records are read again by another"
@@ -69,7 +69,7 @@ max_poll_exceeded = partial(
 )
 # Members were removed because they sent no heartbeat.
 expired_member = partial(
-    _judged,
+    judged_as,
     rule="expired_member",
     finding=warning,
     remedy="A process was killed, stopped for long (garbage collection, a suspended machine) or"
@@ -77,7 +77,7 @@ expired_member = partial(
 )
 # The epoch of a consumer group rises again and again before it is reached.
 unsettled_epochs = partial(
-    _judged,
+    judged_as,
     rule="unsettled_epochs",
     finding=error,
     remedy="`coterie groups history` shows who raised it and why. Find the member that changes its"

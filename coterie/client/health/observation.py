@@ -8,6 +8,7 @@ from coterie.client.cluster import Cluster, TopicPartition
 from coterie.client.consumer_groups import with_matched_topics
 from coterie.client.group_description import (
     CONSUMER_GROUP,
+    SHARE_GROUP,
     STREAMS_GROUP,
     DescribedMember,
     GroupDescription,
@@ -28,8 +29,8 @@ REBALANCING = ("PreparingRebalance", "CompletingRebalance", "Assigning", "Reconc
 # The state of a streams group whose topology is not valid, so that there are no tasks.
 NOT_READY = "NotReady"
 
-# The types of groups whose members own partitions and commit offsets.
-CHECKED_TYPES = ("classic", CONSUMER_GROUP, STREAMS_GROUP)
+# The types of groups that can be checked.
+CHECKED_TYPES = ("classic", CONSUMER_GROUP, STREAMS_GROUP, SHARE_GROUP)
 
 
 class Look(NamedTuple):
@@ -126,6 +127,11 @@ class Observation(NamedTuple):
     def is_consumer_group(self) -> bool:
         """Whether it is of type "consumer" (KIP-848)."""
         return self.group.type == CONSUMER_GROUP
+
+    @property
+    def is_share_group(self) -> bool:
+        """Whether its members share partitions (KIP-932)."""
+        return self.group.type == SHARE_GROUP
 
     @property
     def has_tasks(self) -> bool:

@@ -188,7 +188,9 @@ def lag_grows(seen: Observation) -> Iterator[Finding]:
         yield warning(
             partitions_text([each for each, by in growth.items() if by > 0]),
             f"The lag grew by {counted(grown, 'record')} in {seen.seconds:.0f} s, from"
-            f" {before:,} to {before + grown:,}: more is produced than is committed.",
-            "Check again with a longer --interval. If it goes on, add members (up to the number"
-            " of partitions) or make the processing faster.",
+            f" {before:,} to {before + grown:,}: more is produced than is"
+            f" {'done with' if seen.is_share_group else 'committed'}.",
+            "Check again with a longer --interval. If it goes on, add members"
+            f"{'' if seen.is_share_group else ' (up to the number of partitions)'} or make the"
+            " processing faster.",
         )

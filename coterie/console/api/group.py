@@ -35,7 +35,7 @@ _NAMES = (*ASSIGNORS_SHOWN, *MACHINES_SHOWN)
 def _group(request: Request) -> Json:
     group_id = request.path["group"]
     with request.place.cluster() as cluster:
-        memory = GroupMemory(group_id, request.place.recent_past)
+        memory = GroupMemory(group_id, request.place.recent_past, request.place.present)
         memory.recorded.read(cluster)
         seen = memory.look(cluster)
         if seen is None:

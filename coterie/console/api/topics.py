@@ -1,5 +1,6 @@
 """Topics: the list, one with its partitions, its settings, and the groups that read it."""
 
+import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -33,7 +34,15 @@ def _topics(request: Request) -> dict[str, Any]:
     with request.place.cluster() as cluster:
         found = [each for each in describe_topics(cluster) if not each.error]
         partitions = _partitions(cluster, found, with_stable=False)
-    rows = [{**summary_row(topic), **_totals(topic, partitions[topic.name])} for topic in found]
+    written = request.place.topic_rates.add(time.monotonic(), partitions)
+    rows = [
+        {
+            **summary_row(topic),
+            **_totals(topic, partitions[topic.name]),
+            **written[topic.name]._asdict(),
+        }
+        for topic in found
+    ]
     return {"at_ms": now_ms(), "topics": rows}
 
 
@@ -41,12 +50,14 @@ def _topic(request: Request) -> dict[str, Any]:
     with request.place.cluster() as cluster:
         topic = described_topic(cluster, request.path["topic"])
         partitions = _partitions(cluster, [topic], with_stable=True)[topic.name]
+        written = request.place.topic_rates.add(time.monotonic(), {topic.name: partitions})
         (settings,) = describe_settings(cluster, "topics", [topic.name], everything=True)
     configs = {each.name: each.value or "" for each in settings.settings if each.source == "topic"}
     return {
         "at_ms": now_ms(),
         **details_row(topic, configs),
         **_totals(topic, partitions),
+        **written[topic.name]._asdict(),
         "partitions": partitions,
         "settings": [setting_row("topics", topic.name, each) for each in settings.settings],
     }

@@ -41,6 +41,7 @@ function facts() {
   if (of('data_dir')) found.push(['data', of('data_dir')]);
   if (of('flush')) found.push(['flush', of('flush')]);
   if (of('connections') !== null) found.push([of('connections') === 1 ? 'connection' : 'connections', grouped(of('connections'))]);
+  if (of('requests_per_s') !== null) found.push(['requests/s', short(of('requests_per_s'))]);
   if (of('commits_per_s') !== null) found.push(['commits/s', short(of('commits_per_s'))]);
   if (of('brokers')) found.push([of('brokers').length === 1 ? 'broker' : 'brokers', of('brokers').length]);
   return found;

@@ -21,6 +21,7 @@ from coterie.console.model.series import Ends, Steps
 from coterie.console.recent_past import INTERVAL_S, RecentPast
 from coterie.pipeline.live.group_record import GroupRecord
 from coterie.protocol.messages.journal_records import Fact, MemberJoined, StaticMemberReplaced
+from coterie.server.present import Present, ReadPresent
 
 # A list of all groups is asked for at most so often, while a group is none that can be described.
 _LIST_S = 10.0
@@ -50,6 +51,7 @@ class Seen(NamedTuple):
         lag_ages: by partition how old the oldest record is that is not read, as far as it is known.
         trends: by partition the lags until now; none if there are too many partitions.
         lag_trend: the lags of all partitions together until now.
+        present: what only the broker itself tells of it; None if it does not.
     """
 
     at_ms: int
@@ -65,6 +67,7 @@ class Seen(NamedTuple):
     lag_ages: Mapping[TopicPartition, int]
     trends: Mapping[TopicPartition, Points]
     lag_trend: Points
+    present: Present | None = None
 
 
 class GroupMemory:
@@ -74,15 +77,19 @@ class GroupMemory:
         recorded: what is recorded of it, as far as it was read.
     """
 
-    def __init__(self, group_id: str, recent_past: RecentPast) -> None:
+    def __init__(
+        self, group_id: str, recent_past: RecentPast, present: ReadPresent | None = None
+    ) -> None:
         """Know nothing yet.
 
         Args:
             group_id: the group.
             recent_past: what happened to all groups recently.
+            present: returns what only the broker itself tells of a group; None if it does not.
         """
         self.group_id = group_id
         self._recent_past = recent_past
+        self._present = present
         self.recorded = GroupRecord(group_id)
         self._looks: deque[Look] = deque()
         self._listed: tuple[float, GroupDescription | None] = float("-inf"), None
@@ -123,7 +130,12 @@ class GroupMemory:
             ages,
             {each: lags.points for each, lags in self._lags.items()} if with_trends else {},
             self._lag.points,
+            self.present(),
         )
+
+    def present(self) -> Present | None:
+        """Return what only the broker itself tells of the group."""
+        return None if self._present is None else self._present(self.group_id)
 
     def describe(self, cluster: Cluster) -> GroupDescription | None:
         """Return the description of the group, whatever its type; None if it does not exist."""

@@ -13,7 +13,7 @@ from coterie.client.health.observation import short_name
 from coterie.client.names import counted
 from coterie.client.progress import Sample
 from coterie.client.times import duration_text
-from coterie.client.waiting import Phase, Timeouts, phase_of, timeouts_of
+from coterie.client.waiting import NOT_READY, Owed, Phase, Timeouts, Wait, phase_of, timeouts_of
 from coterie.console.group.look import Seen
 from coterie.protocol.messages.journal_records import (
     Fact,
@@ -22,6 +22,7 @@ from coterie.protocol.messages.journal_records import (
     MemberJoined,
     RebalanceBegan,
 )
+from coterie.server.present import Present
 
 # A page shows so many partitions of a group; the number of all is there, too.
 MAX_PARTITIONS = 2_000
@@ -35,7 +36,15 @@ Json = dict[str, Any]
 def group_json(seen: Seen) -> Json:
     """Return everything that the page of a group shows but for its history."""
     group = seen.group
-    phase = phase_of(group, seen.facts)
+    # The group may have gone on since it was described.
+    present = seen.present
+    if present is not None and present.state not in (None, group.state):
+        present = None
+    phase = phase_of(group, seen.facts, None if present is None else owed_of(present))
+    said = None if present is None else present.waits_for
+    if said and (not phase.waits_for or group.state == NOT_READY):
+        # The protocol does not tell it, such as why the topics of a streams group are wrong.
+        phase = phase._replace(waits_for=[Wait(None, None, said, None, "")])
     # What the journal does not say, the group log may.
     if phase.since_ms is None and seen.logged is not None:
         phase = phase._replace(since_ms=seen.logged[1])
@@ -62,6 +71,9 @@ def group_json(seen: Seen) -> Json:
             "since_is_recorded": is_recorded,
             "has_journal": seen.facts is not None,
             "phase": _phase(phase, seen.at_ms),
+            "tells_present": seen.present is not None,
+            "records": _records(seen),
+            "delivery_limit": None if seen.present is None else seen.present.delivery_limit,
             "member_count": len(group.members),
             "catch_up_s": catch_up,
             "lag_ms": max(seen.lag_ages.values(), default=None),
@@ -149,6 +161,7 @@ def _phase(phase: Phase, at_ms: int) -> Json:
         "name": phase.name,
         "since_ms": phase.since_ms,
         "joined": phase.joined,
+        "synced": phase.synced,
         "waits_text": waits_text(phase, at_ms) or None,
         "waits_for": None
         if waits is None
@@ -178,7 +191,7 @@ def _members(seen: Seen) -> list[Json]:
     for fact in facts:
         if isinstance(fact, RebalanceBegan) and fact.member_id is not None:
             caused[fact.member_id] = caused.get(fact.member_id, 0) + 1
-    names = {each.member_id: short_name(each) for each in seen.group.members}
+    names = _names(seen)
     rows = member_rows(seen.group, seen.software)
     return [
         row
@@ -186,12 +199,34 @@ def _members(seen: Seen) -> list[Json]:
             "name": names[row["consumer_id"]],
             "joined_ms": joined.get(row["consumer_id"]),
             **_timeouts(timeouts.get(row["consumer_id"])),
-            # No response has it, and the journal only that of members that are gone.
-            "last_heartbeat_ms": None,
+            **_session(seen, row["consumer_id"]),
             "rebalances_caused": None if seen.facts is None else caused.get(row["consumer_id"], 0),
         }
         for row in rows
     ]
+
+
+def owed_of(present: Present) -> Owed:
+    """Return the responses that members wait for, by member id."""
+    return {each.member_id: each.waits_for for each in present.sessions.values()}
+
+
+def _names(seen: Seen) -> dict[str, str]:
+    return {each.member_id: short_name(each) for each in seen.group.members}
+
+
+def _session(seen: Seen, member_id: str) -> Mapping[str, int | str | None]:
+    """Return what no response has, and the journal only of members that are gone."""
+    known = None if seen.present is None else seen.present.sessions.get(member_id)
+    if known is None:
+        return {"waits_for": None, "last_heartbeat_ms": None, "session_left_ms": None}
+    # The session of a member that waits for a response does not end.
+    left_ms = None if known.waits_for else max(0, known.timeout_ms - known.silent_ms)
+    return {
+        "waits_for": known.waits_for,
+        "last_heartbeat_ms": seen.at_ms - known.silent_ms,
+        "session_left_ms": left_ms,
+    }
 
 
 def _timeouts(known: Timeouts | None) -> Mapping[str, int | None]:
@@ -201,6 +236,21 @@ def _timeouts(known: Timeouts | None) -> Mapping[str, int | None]:
     }
 
 
+# -- records of share groups -----------------------------------------------------------------------
+
+
+def _records(seen: Seen) -> list[Json] | None:
+    """Return what a share group has in flight; None where nobody tells it."""
+    if seen.present is None or seen.present.records is None:
+        return None
+    names = _names(seen)
+    return [
+        {"topic": topic, "partition": partition, **records._asdict()}
+        | {"member": names.get(records.member_id or "")}
+        for topic, partition, records in seen.present.records
+    ]
+
+
 # -- partitions ------------------------------------------------------------------------------------
 
 
@@ -208,7 +258,7 @@ def _partitions(seen: Seen) -> list[Json]:
     if seen.sample is None:
         return []
     rows = offset_rows(seen.group, seen.before, seen.sample, seen.commit_times)
-    names = {each.member_id: short_name(each) for each in seen.group.members}
+    names = _names(seen)
     return [
         row
         | {

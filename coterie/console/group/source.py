@@ -11,11 +11,13 @@ import time
 from coterie.client.cluster import Cluster
 from coterie.client.errors import ClientError
 from coterie.client.group_description import GroupDescription
+from coterie.client.health.observation import REBALANCING
 from coterie.client.times import now_ms
+from coterie.client.waiting import Owed
 from coterie.console.event import Event
 from coterie.console.group.look import GroupMemory, is_changed
 from coterie.console.group.past import history_data, past_of
-from coterie.console.group.rows import Json, gone_json, group_json
+from coterie.console.group.rows import Json, gone_json, group_json, owed_of
 from coterie.console.hub import Publish, failure_event
 from coterie.console.places import Place
 
@@ -44,7 +46,7 @@ class GroupSource:
         self.lock = threading.Lock()
         self._place = place
         self._group_id = group_id
-        self._memory = GroupMemory(group_id, place.recent_past)
+        self._memory = GroupMemory(group_id, place.recent_past, place.present)
         self._shown: Json | None = None
         self._history: Json | None = None
         self._next_history_s = 0.0
@@ -71,10 +73,13 @@ class GroupSource:
         last: GroupDescription | None = None
         next_full_s = 0.0
         has_past = True
+        owed: Owed = {}
         while not stopped.is_set():
             has_past |= self._memory.recorded.read(cluster, WAIT_MS if next_full_s else 0)
             now = self._memory.describe(cluster)
-            if has_past or is_changed(last, now) or time.monotonic() >= next_full_s:
+            before, owed = owed, self._owed(now)
+            is_news = has_past or before != owed or is_changed(last, now)
+            if is_news or time.monotonic() >= next_full_s:
                 last = now
                 self._look(cluster, publish)
                 next_full_s = time.monotonic() + FULL_LOOK_S
@@ -82,6 +87,12 @@ class GroupSource:
                 self._tell_history(cluster, publish)
                 has_past = False
             stopped.wait(_PAUSE_S if self._memory.recorded.facts is not None else WAIT_MS / 1000)
+
+    def _owed(self, group: GroupDescription | None) -> Owed:
+        """Return the responses that members wait for: no fact says that a member has rejoined."""
+        is_asked = group is not None and group.state in REBALANCING
+        present = self._memory.present() if is_asked else None
+        return {} if present is None else owed_of(present)
 
     def _look(self, cluster: Cluster, publish: Publish) -> None:
         seen = self._memory.look(cluster)

@@ -29,8 +29,10 @@ from coterie.console.event import Event
 from coterie.console.hub import Publish
 from coterie.console.model.groups import Changes, GroupsLook, GroupsModel, Row
 from coterie.console.model.past import HOUR_MS
+from coterie.console.model.rates import requests_between
 from coterie.console.places import Place
 from coterie.pipeline.findings.of_journal import journal_findings
+from coterie.server.beside import Figures
 
 # A person sees a second as "now".
 INTERVAL_S = 1.0
@@ -62,8 +64,8 @@ class GroupsFeed:
         self._earlier: Look | None = None
         self._reader: JournalReader | None = None
         self._opened_ms = 0
-        # When offsets were counted, by the monotonic clock, and how many.
-        self._counted: tuple[float, int] | None = None
+        # When the figures were read, by the monotonic clock.
+        self._counted: tuple[float, Figures] | None = None
 
     def snapshot(self) -> list[Event]:
         """Return what a new page needs; called with the lock held."""
@@ -157,15 +159,21 @@ class GroupsFeed:
             self._counted = None
             return {}
         before, now_s = self._counted, time.monotonic()
-        self._counted = now_s, found.commits
-        # Fewer than before: the broker has started again.
-        is_known = before is not None and now_s > before[0] and found.commits >= before[1]
-        rate = (found.commits - before[1]) / (now_s - before[0]) if before and is_known else None
+        self._counted = now_s, found
+        commits_per_s = requests_per_s = None
+        if before is not None and now_s > before[0]:
+            seconds, earlier = now_s - before[0], before[1]
+            requests = requests_between(earlier.requests, found.requests)
+            requests_per_s = round(requests / seconds, 1)
+            # Fewer than before: the broker has started again.
+            if found.commits >= earlier.commits:
+                commits_per_s = round((found.commits - earlier.commits) / seconds, 1)
         return {
             "started_ms": found.started_ms,
             "flush": found.flush,
             "connections": found.connections,
-            "commits_per_s": rate if rate is None else round(rate, 1),
+            "commits_per_s": commits_per_s,
+            "requests_per_s": requests_per_s,
         }
 
     def _publish(self, changes: Changes, publish: Publish, *, even_if_none: bool = False) -> None:

@@ -1,9 +1,12 @@
-"""What a search looks for in records: a text in their bytes, a field of their JSON, or both.
+"""What a search looks for in records: a text in what is shown of them, a field of JSON, or both.
+
+What is shown of a part that a schema decodes is its value as a text, and of any other part its
+bytes [console/search].
 
 A pattern is one of RE2, whose time is proportional to the text. A batch is decoded only if its
 bytes have a match, which is found many times faster than by records. That holds for patterns, too,
-but not for those that may say where a part begins or ends; and for names of fields, but not for
-parts that a schema decodes.
+but not for those that may say where a part begins or ends; and for names of fields. With a registry
+of schemas it does not hold: the bytes of a part do not have the text that they stand for.
 """
 
 import json
@@ -80,7 +83,8 @@ class Matcher:
             except InvalidPattern as error:
                 raise Refused("BadRequest", f"text: it is no pattern: {error.reason}") from None
         # Whether a match in a part of a record is one in the bytes of its batch, too.
-        self._is_in_batch = not (query.is_pattern and _PLACES.search(query.text))
+        says_place = query.is_pattern and _PLACES.search(query.text)
+        self._is_in_batch = registry is None and not says_place
         self._path: JsonPath | None = None
         if query.path:
             try:
@@ -136,15 +140,22 @@ class Matcher:
 
     def _has_text(self, record: Record) -> bool:
         matches, parts = self._matches, self.query.parts
-        if "key" in parts and record.key is not None and matches(record.key):
+        if "key" in parts and record.key is not None and matches(self._shown(record.key)):
             return True
-        if "value" in parts and record.value is not None and matches(record.value):
+        if "value" in parts and record.value is not None and matches(self._shown(record.value)):
             return True
         return "headers" in parts and any(
             matches(name.encode("utf-8", "surrogateescape"))
             or (value is not None and matches(value))
             for name, value in record.headers
         )
+
+    def _shown(self, part: bytes) -> bytes:
+        """Return what is shown of a part: its value, if a schema decodes it."""
+        decoded = None if self.registry is None else self.registry.decode(part)
+        if decoded is None or decoded.error is not None:
+            return part
+        return decoded.text.encode("utf-8", "surrogatepass")
 
     def _has_field(self, record: Record, path: JsonPath) -> bool:
         parts = {"key": record.key, "value": record.value}

@@ -4,7 +4,7 @@ All batches of one request about one partition are applied, or none: the first o
 undoes those before it. A renewal is not undone: it changes no state.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from coterie.coordinator.share_partition.in_flight import (
@@ -20,7 +20,6 @@ from coterie.coordinator.share_partition.states import (
     STATE_AFTER,
     AcknowledgeType,
     StateBatch,
-    released_state,
 )
 from coterie.protocol.errors import ErrorCode
 
@@ -202,26 +201,38 @@ class _Acknowledging:
                 if refusal is not None:
                     return refusal
                 continue
-            self.partition.split(batch)
             refusal = self._each_record(batch)
             if refusal is not None:
                 return refusal
         return None
 
     def _each_record(self, batch: InFlightBatch) -> Refusal | None:
-        asked = self.batch
-        first_offset = max(asked.first_offset, self.partition.start_offset)
-        for state in batch.states_within(first_offset, asked.last_offset):
-            if state.state is not ACQUIRED:
-                return _OFFSET_NOT_ACQUIRED
-            if state.member_id != self.transition.member_id:
-                return _NOT_OWNER_OF_OFFSET
-            types = asked.types
-            index = state.first_offset - asked.first_offset if len(types) > 1 else 0
-            refusal = self._decide(state, AcknowledgeType(types[index]))
-            if refusal is not None:
-                return refusal
+        for first_offset, last_offset, kind in self._parts(batch):
+            for state in self.partition.split(batch, first_offset, last_offset):
+                if state.state is not ACQUIRED:
+                    return _OFFSET_NOT_ACQUIRED
+                if state.member_id != self.transition.member_id:
+                    return _NOT_OWNER_OF_OFFSET
+                refusal = self._decide(state, kind)
+                if refusal is not None:
+                    return refusal
         return None
+
+    def _parts(self, batch: InFlightBatch) -> Iterator[tuple[int, int, AcknowledgeType]]:
+        """Yield the records of a batch that are acknowledged, in parts of one type each."""
+        asked, types = self.batch, self.batch.types
+        begin = max(asked.first_offset, batch.first_offset, self.partition.start_offset)
+        last_offset = min(asked.last_offset, batch.last_offset)
+        if len(types) > 1:
+            kind = types[begin - asked.first_offset]
+            for offset in range(begin + 1, last_offset + 1):
+                other = types[offset - asked.first_offset]
+                if other != kind:
+                    yield begin, offset - 1, AcknowledgeType(kind)
+                    begin, kind = offset, other
+            yield begin, last_offset, AcknowledgeType(kind)
+        else:
+            yield begin, last_offset, AcknowledgeType(types[0])
 
     def _decide(self, state: InFlightState, kind: AcknowledgeType) -> Refusal | None:
         """Enter the state that an acknowledgement leads to; return why it is refused."""
@@ -232,6 +243,7 @@ class _Acknowledging:
             return None
         after = STATE_AFTER[kind]
         if after is AVAILABLE:
-            after = released_state(state.delivery_count, self.delivery_limit)
-        self.written.append(self.partition.enter(self.transition, state, after))
+            self.written.append(self.partition.let_go(self.transition, state, self.delivery_limit))
+        else:
+            self.written.append(self.partition.enter(self.transition, state, after))
         return None

@@ -183,10 +183,9 @@ class _Taking:
                 self._take(state)
                 self.left -= state.records
                 return
-            self.partition.split(batch)
-            states = batch.states_within(first_offset, last_offset)
+        states = self.partition.split(batch, first_offset, last_offset)
         self.borders.add(batch.first_offset)
-        taken = self._take_records(states, len(batch.states))
+        taken = self._take_records(batch, states)
         self.left -= taken
         if is_suspect and taken:
             self.left = 0
@@ -195,17 +194,17 @@ class _Taking:
         threshold = suspect_threshold(self.asked.delivery_limit)
         return any(each.can_be_acquired and each.delivery_count >= threshold for each in states)
 
-    def _take_records(self, states: Sequence[InFlightState], batch_records: int) -> int:
-        """Acquire records one by one; return how many.
+    def _take_records(self, batch: InFlightBatch, states: Sequence[InFlightState]) -> int:
+        """Acquire records of a batch one by one; return how many.
 
         Args:
-            states: the records of a batch that were read.
-            batch_records: how many records the batch has.
+            batch: the batch.
+            states: its records that were read.
         """
         limit = self.asked.delivery_limit
         threshold = suspect_threshold(limit)
         isolates = limit > _TOO_FEW_ATTEMPTS
-        most = self.left if self.asked.by_records else batch_records
+        most = self.left if self.asked.by_records else batch.records
         part = 0
         taken = 0
         for state in states:
@@ -217,9 +216,13 @@ class _Taking:
             if state.delivery_count >= threshold and not part:
                 # A half of the batch, then a quarter, and so on; the first suspect decides. As in
                 # Kafka, more records than that before it let the rest of the batch travel, too.
-                part = max(1, batch_records >> (state.delivery_count - threshold + 1))
+                part = max(1, batch.records >> (state.delivery_count - threshold + 1))
+            wanted = part if taken < part < most else most
+            wanted = 1 if is_last_attempt else wanted - taken
+            if state.records > wanted:
+                self.partition.split(batch, state.first_offset, state.first_offset + wanted - 1)
             self._take(state)
-            taken += 1
+            taken += state.records
             if is_last_attempt or taken in (most, part):
                 break
         return taken
@@ -258,10 +261,10 @@ class _Taking:
             batch = InFlightBatch(InFlightState(first_offset, last_in_flight, AVAILABLE, 0))
             partition.batches.add(batch)
             if records > self.left:
-                partition.split(batch)
-            for state in batch.states[: self.left]:
-                self._take(state)
-            self.left -= min(records, self.left)
+                partition.split(batch, first_offset, first_offset + self.left - 1)
+            state = batch.states[0]
+            self._take(state)
+            self.left -= state.records
         else:
             for begin, end in self._entries(first_offset, last_in_flight):
                 self.borders.add(begin)
@@ -301,10 +304,12 @@ def _archive_compacted(partition: SharePartition, fetch_offset: int, base_offset
     if base_offset <= fetch_offset:
         return
     for batch in partition.batches.within(fetch_offset, base_offset - 1):
-        states = batch.states_within(fetch_offset, base_offset - 1)
         if not batch.is_split and batch.last_offset >= base_offset:
             # The log begins within it: it is delivered, and its member reports the gap.
             continue
+        states = batch.states
+        if batch.is_split:
+            states = partition.split(batch, fetch_offset, base_offset - 1)
         for state in states:
             if state.can_be_acquired:
                 partition.archive(state)
@@ -322,9 +327,10 @@ def _archive_aborted(
         if first > last:
             continue
         for batch in partition.batches.within(first, last):
+            states = batch.states
             if batch.first_offset < first or batch.last_offset > last:
-                partition.split(batch)
-            for state in batch.states_within(first, last):
+                states = partition.split(batch, first, last)
+            for state in states:
                 if state.state is ACQUIRED and state.writing is None:
                     partition.archive(state)
 

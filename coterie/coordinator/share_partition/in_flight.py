@@ -2,7 +2,8 @@
 
 A batch is what was acquired at once, and keeps its borders. Its records share one state until a
 member acknowledges, or can be given, a part of them only; then each record has its own
-[share-partitions/batches-and-records].
+[share-partitions/batches-and-records]. Neighbours that are equal share an object all the same: a
+member that acknowledges record by record would leave one for each.
 
 Invariants: batches are in the order of offsets and do not overlap; the states of a batch cover it
 without a hole; a record that is ACQUIRED has a member, and no other has.
@@ -10,6 +11,7 @@ without a hole; a record that is ACQUIRED has a member, and no other has.
 
 from bisect import bisect_right
 from collections.abc import Iterator
+from operator import attrgetter
 from typing import NamedTuple
 
 from coterie.coordinator.share_partition.states import (
@@ -20,6 +22,7 @@ from coterie.coordinator.share_partition.states import (
 )
 
 NO_MEMBER = ""
+_first_offset = attrgetter("first_offset")
 
 
 class StateWrite(NamedTuple):
@@ -44,15 +47,17 @@ class Transition:
         member_id: the member that has acknowledged the records.
         ranges: first and last offsets of the records.
         write: what is to be persisted; None if nothing is, so that nothing is waited for.
+        given_up: the records that were released for the last time.
     """
 
-    __slots__ = ("member_id", "ranges", "write")
+    __slots__ = ("given_up", "member_id", "ranges", "write")
 
     def __init__(self, member_id: str) -> None:
         """Start without records."""
         self.member_id = member_id
         self.ranges: list[tuple[int, int]] = []
         self.write: StateWrite | None = None
+        self.given_up: list[StateBatch] = []
 
 
 class InFlightState:
@@ -107,11 +112,24 @@ class InFlightState:
         """Whether a member may be given the records now."""
         return self.writing is None and self.state is RecordState.AVAILABLE
 
-    def of_record(self, offset: int) -> "InFlightState":
-        """Return the same state for one of the records."""
-        state = InFlightState(offset, offset, self.state, self.delivery_count, self.member_id)
-        state.writing, state.lock_expired = self.writing, self.lock_expired
-        return state
+    def cut(self, offset: int) -> "InFlightState":
+        """Leave the records from an offset on to another state, which is returned."""
+        assert self.first_offset < offset <= self.last_offset, f"{offset} is no border in {self}"
+        rest = InFlightState(
+            offset, self.last_offset, self.state, self.delivery_count, self.member_id
+        )
+        rest.writing, rest.lock_expired = self.writing, self.lock_expired
+        self.last_offset = offset - 1
+        return rest
+
+    def is_as(self, other: "InFlightState") -> bool:
+        """Return whether the records of both are done, and equal."""
+        return (
+            self.is_final
+            and other.is_final
+            and self.state is other.state
+            and self.delivery_count == other.delivery_count
+        )
 
     def enter(self, state: RecordState) -> None:
         """Enter a state other than ACQUIRED."""
@@ -129,8 +147,8 @@ class InFlightBatch:
 
     Attributes:
         first_offset, last_offset: its borders.
-        states: the states of its records, in order: one, or one for each record.
-        is_split: whether each record has its own state.
+        states: the states of its records, in order: one, or those of the parts.
+        is_split: whether each record has its own state; several may share an object.
     """
 
     __slots__ = ("first_offset", "is_split", "last_offset", "states")
@@ -147,23 +165,43 @@ class InFlightBatch:
         """How many offsets it covers."""
         return self.last_offset - self.first_offset + 1
 
-    def split(self) -> None:
-        """Give each record its own state."""
-        if self.is_split:
-            return
-        self.is_split = True
-        whole = self.states[0]
-        self.states = [
-            whole.of_record(offset) for offset in range(self.first_offset, self.last_offset + 1)
-        ]
+    def cut(self, offset: int) -> tuple[InFlightState, InFlightState] | None:
+        """Let a state begin at an offset; return what was one before, None if nothing changes."""
+        if not self.first_offset < offset <= self.last_offset:
+            return None
+        behind = bisect_right(self.states, offset, key=_first_offset)
+        state = self.states[behind - 1]
+        if state.first_offset == offset:
+            return None
+        rest = state.cut(offset)
+        self.states.insert(behind, rest)
+        return state, rest
+
+    def join(self, first_offset: int, last_offset: int) -> None:
+        """Join the states of a range, and their neighbours, where they are done and equal."""
+        states = self.states
+        begin = max(0, bisect_right(states, first_offset, key=_first_offset) - 2)
+        end = bisect_right(states, last_offset, key=_first_offset) + 1
+        joined = [states[begin]]
+        for state in states[begin + 1 : end]:
+            if joined[-1].is_as(state):
+                joined[-1].last_offset = state.last_offset
+            else:
+                joined.append(state)
+        states[begin:end] = joined
 
     def states_within(self, first_offset: int, last_offset: int) -> list[InFlightState]:
-        """Return the states of the records of a range, which has whole states only."""
+        """Return the states of the records of a range; the first and last may reach beyond it."""
         if not self.is_split:
             return self.states
-        begin = max(0, first_offset - self.first_offset)
-        end = max(0, last_offset - self.first_offset + 1)
-        return self.states[begin:end]
+        if first_offset > self.last_offset:
+            return []
+        begin = max(0, bisect_right(self.states, first_offset, key=_first_offset) - 1)
+        return self.states[begin : bisect_right(self.states, last_offset, key=_first_offset)]
+
+    def state_at(self, offset: int) -> InFlightState:
+        """Return the state of one of its records."""
+        return self.states[bisect_right(self.states, offset, key=_first_offset) - 1]
 
 
 class InFlightBatches:
@@ -217,9 +255,7 @@ class InFlightBatches:
     def state_at(self, offset: int) -> InFlightState | None:
         """Return the state of a record in flight."""
         batch = self.at_or_before(offset)
-        if batch is None or batch.last_offset < offset:
-            return None
-        return batch.states[offset - batch.first_offset if batch.is_split else 0]
+        return None if batch is None or batch.last_offset < offset else batch.state_at(offset)
 
     def remove_front(self, count: int) -> None:
         """Forget the first batches."""

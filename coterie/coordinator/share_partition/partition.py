@@ -28,12 +28,16 @@ from coterie.coordinator.share_partition.in_flight import (
 from coterie.coordinator.share_partition.states import (
     ACQUIRED,
     ARCHIVED,
+    AVAILABLE,
     FINAL_STATES,
     RecordState,
     StateBatch,
     join_neighbours,
     released_state,
 )
+
+# Records, and the member that had them.
+MemberRecords = tuple[str, StateBatch]
 
 
 class SharePartition:
@@ -102,7 +106,8 @@ class SharePartition:
             if unread is not None and unread < batch.first_offset:
                 return unread
             for state in batch.states:
-                if state.can_be_acquired:
+                # As `can_be_acquired`, without a call for each.
+                if state.state is AVAILABLE and state.writing is None:
                     return state.first_offset
         return self.end_offset + 1 if self.batches else self.end_offset
 
@@ -117,7 +122,7 @@ class SharePartition:
         for batch in self.batches.within(offset, self.end_offset):
             for state in batch.states_within(offset, self.end_offset):
                 if state.can_be_acquired:
-                    left -= state.records
+                    left -= state.last_offset - max(state.first_offset, offset) + 1
                     if left <= 0:
                         return batch.last_offset
         return max(self.end_offset, offset - 1) + left
@@ -145,6 +150,15 @@ class SharePartition:
         self.count_final(state, 1)
         return state.batch()
 
+    def let_go(
+        self, transition: Transition, state: InFlightState, delivery_limit: int
+    ) -> StateBatch:
+        """Release records as a part of a transition; return what is to be persisted."""
+        batch = self.enter(transition, state, released_state(state.delivery_count, delivery_limit))
+        if batch.state is not AVAILABLE:
+            transition.given_up.append(batch)
+        return batch
+
     def to_write(self, batches: list[StateBatch]) -> StateWrite | None:
         """Return what is to be persisted of batches; None without any."""
         if not batches:
@@ -156,6 +170,10 @@ class SharePartition:
         for state in self._states_of(transition):
             state.writing, state.lock_expired = None, False
             self.locks.cancel(state.first_offset)
+        for first_offset, last_offset in transition.ranges:
+            for batch in self.batches.within(first_offset, last_offset):
+                if batch.is_split:
+                    batch.join(first_offset, last_offset)
         self.advance()
 
     def undo(self, transition: Transition, delivery_limit: int) -> None:
@@ -195,7 +213,7 @@ class SharePartition:
         """
         transition = Transition(member_id)
         released = [
-            self.enter(transition, state, released_state(state.delivery_count, delivery_limit))
+            self.let_go(transition, state, delivery_limit)
             for batch in self.batches
             for state in batch.states
             if state.state is ACQUIRED and state.member_id == member_id
@@ -210,18 +228,32 @@ class SharePartition:
         assert state.state is ACQUIRED, f"{state} is not acquired"
         self.locks.arm(state.first_offset, deadline_ms)
 
-    def split(self, batch: InFlightBatch) -> None:
-        """Give each record of a batch its own state, and its own lock with the same deadline."""
-        if batch.is_split:
-            return
-        deadline_ms = self.locks.deadline_ms(batch.first_offset)
-        batch.split()
-        if deadline_ms is not None:
-            for state in batch.states:
-                self.locks.arm(state.first_offset, deadline_ms)
+    def split(
+        self, batch: InFlightBatch, first_offset: int, last_offset: int
+    ) -> list[InFlightState]:
+        """Let each record of a batch have its own state; return those of a range.
 
-    def expire_locks(self, now_ms: int, delivery_limit: int) -> StateWrite | None:
+        Those that the range begins or ends within are cut there, each part with its own lock of the
+        same deadline.
+        """
+        batch.is_split = True
+        for offset in (first_offset, last_offset + 1):
+            parts = batch.cut(offset)
+            if parts is not None:
+                deadline_ms = self.locks.deadline_ms(parts[0].first_offset)
+                if deadline_ms is not None:
+                    self.locks.arm(offset, deadline_ms)
+        return batch.states_within(first_offset, last_offset)
+
+    def expire_locks(
+        self, now_ms: int, delivery_limit: int, failed: list[MemberRecords] | None = None
+    ) -> StateWrite | None:
         """Release the records whose locks have expired [share-partitions/locks].
+
+        Args:
+            now_ms: the time.
+            delivery_limit: how often a record is delivered at most.
+            failed: gets the records and who had them.
 
         Returns:
             What is to be persisted. The records are released whether that succeeds or not.
@@ -234,11 +266,15 @@ class SharePartition:
                 state.lock_expired = True
                 continue
             assert state.state is ACQUIRED, f"{state} is locked"
+            member_id = state.member_id
             state.enter(released_state(state.delivery_count, delivery_limit))
             self.count_final(state, 1)
             released.append(state.batch())
+            if failed is not None:
+                failed.append((member_id, state.batch()))
         write = self.to_write(released)
-        self.advance()
+        if write is not None:
+            self.advance()
         return write
 
     # -- the ends ----------------------------------------------------------------------------------
@@ -297,7 +333,10 @@ class SharePartition:
         self.delivery_complete_count = 0
 
     def move_log_start(self, log_start_offset: int) -> None:
-        """Forget what is gone from the front of the log [share-partitions/log-start]."""
+        """Forget what is gone from the front of the log [share-partitions/log-start].
+
+        Records behind it that are done already count with the next write, as in Kafka.
+        """
         if log_start_offset <= self.start_offset:
             return
         if not self.batches or log_start_offset > self.end_offset:
@@ -307,11 +346,10 @@ class SharePartition:
             return
         for batch in self.batches.within(self.start_offset, log_start_offset - 1):
             if batch.last_offset >= log_start_offset:
-                self.split(batch)
+                self.split(batch, batch.first_offset, log_start_offset - 1)
             self._forget(batch, log_start_offset - 1)
         self.read_to(log_start_offset - 1)
         self._move_start(log_start_offset)
-        self.advance()
 
     def _forget(self, batch: InFlightBatch, last_offset: int) -> None:
         """Archive the records of a batch up to an offset, whoever has them."""

@@ -5,7 +5,7 @@ a final state wins over AVAILABLE. What is below the start offset is dropped.
 """
 
 from collections.abc import Iterable
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 
 from coterie.coordinator.share_partition.states import StateBatch, join_neighbours
 
@@ -17,11 +17,21 @@ def merge(batches: Iterable[StateBatch], start_offset: int) -> list[StateBatch]:
         batches: the states in any order.
         start_offset: what is below it is dropped.
     """
-    waiting: list[StateBatch] = []
-    for batch in batches:
-        if batch.last_offset >= start_offset:
-            first_offset = max(batch.first_offset, start_offset)
-            heappush(waiting, batch._replace(first_offset=first_offset))
+    waiting = [
+        batch if batch.first_offset >= start_offset else batch._replace(first_offset=start_offset)
+        for batch in batches
+        if batch.last_offset >= start_offset
+    ]
+    # Nearly always nothing overlaps: a record is acknowledged once.
+    waiting.sort()
+    behind = -1
+    for batch in waiting:
+        if batch.first_offset <= behind:
+            break
+        behind = batch.last_offset
+    else:
+        return join_neighbours(waiting)
+    heapify(waiting)
     apart: list[StateBatch] = []
     while waiting:
         batch = heappop(waiting)

@@ -12,7 +12,7 @@ from coterie.coordinator.kernel.loading import NO_KEY
 from coterie.coordinator.kernel.machine import OpenRecord
 from coterie.protocol.messages.share_state_records import SHARE_STATE_RECORDS
 from coterie.protocol.primitives import PREFIX_BYTES, read_prefix
-from coterie.protocol.records import decode_records, iterate_batches
+from coterie.protocol.records import decode_pairs, iterate_batches
 
 _UPDATE = 1
 
@@ -36,8 +36,8 @@ class ShareStateReader:
         """Add whole batches; see `LogReader`."""
         for position, header in iterate_batches(data):
             if not header.is_control:
-                for record in decode_records(data, header, position):
-                    self._add(record.key, record.value)
+                for key, value in decode_pairs(data, header, position):
+                    self._add(key, value)
 
     def _add(self, key: bytes | None, value: bytes | None) -> None:
         self.records += 1

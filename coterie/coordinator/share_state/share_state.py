@@ -19,7 +19,7 @@ from coterie.protocol.messages.share_state_records import (
 )
 
 # Records that a member holds are not persisted: after a load nobody would hold them.
-_PERSISTED = frozenset(int(each) for each in RecordState if each is not RecordState.ACQUIRED)
+_PERSISTED = {int(each): each for each in RecordState if each is not RecordState.ACQUIRED}
 
 
 class ShareState:
@@ -144,17 +144,15 @@ def from_wire(batches: Sequence[ShareStateBatch]) -> list[StateBatch]:
     Raises:
         MalformedFrame: a state does not exist or is never persisted, or there are no such records.
     """
-    return [_from_wire(each) for each in batches]
-
-
-def _from_wire(batch: ShareStateBatch) -> StateBatch:
-    if batch.delivery_state not in _PERSISTED:
-        raise MalformedFrame(f"{batch.delivery_state} is no state of persisted records")
-    if not 0 <= batch.first_offset <= batch.last_offset or batch.delivery_count < 0:
-        raise MalformedFrame(f"{batch} has no records, or was delivered less than never")
-    return StateBatch(
-        batch.first_offset,
-        batch.last_offset,
-        RecordState(batch.delivery_state),
-        batch.delivery_count,
-    )
+    found = []
+    for batch in batches:
+        state = _PERSISTED.get(batch.delivery_state)
+        if state is None:
+            raise MalformedFrame(f"{batch.delivery_state} is no state of persisted records")
+        first_offset, last_offset, count = (
+            batch.first_offset, batch.last_offset, batch.delivery_count,
+        )  # fmt: skip
+        if not 0 <= first_offset <= last_offset or count < 0:
+            raise MalformedFrame(f"{batch} has no records, or was delivered less than never")
+        found.append(StateBatch(first_offset, last_offset, state, count))
+    return found

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from coterie.client.client_properties import security_of
 from coterie.client.cluster import Cluster
 from coterie.lab.errors import WrongInput
+from coterie.lab.live.measure import Replay
 from coterie.lab.parameters import Parameters
 from coterie.lab.scenario import Scenario
 from coterie.processes import Child, Children
@@ -123,6 +124,7 @@ class LiveClient:
         produces: whether the driver produces to them.
         logs_in: whether members can log in with client properties.
         speaks: whether members write that they end.
+        replay: how lines of members become calls of the ledger.
     """
 
     summary = ""
@@ -133,6 +135,7 @@ class LiveClient:
     produces = True
     logs_in = False
     speaks = True
+    replay: type[Replay] = Replay
 
     def check(self) -> None:
         """Check that everything that is not fetched is there.

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from coterie.lab.errors import WrongInput
 from coterie.lab.kernel import SECOND, stream
 from coterie.lab.live.clients import LiveClient, LiveRun, PodProcess
-from coterie.lab.live.measure import Measured, Replay
+from coterie.lab.live.measure import Measured
 from coterie.lab.live.servers import OF_OUR_BROKER, Servers
 from coterie.lab.script import Event, events_of, script_digest, starts_at_forming
 from coterie.processes import Child
@@ -36,7 +36,8 @@ _REASONS = {
     "notices_lost": "the connections of real servers lose nothing",
     "topic_grows": "the topics of this client are not in a broker of Kafka",
     "broker_dies": "the servers of this client can't be started again with what they had",
-    "poison": "its members can process every record",
+    "poison": "the members of this client can process every record; those of confluent can't, and"
+    " those of confluent-share",
     "slow_poll": "this client takes no orders",
 }
 
@@ -127,7 +128,7 @@ class Drive:
         self._began_us = now_us()
         rate = run.parameters.rate
         topics = tuple(run.counts)
-        self._replay = Replay(run.scenario, run.machine, topics, rate, self._began_us)
+        self._replay = self._client.replay(run.scenario, run.machine, topics, rate, self._began_us)
         formed_us = self._began_us + self._form_us
         last_us = formed_us + max((_end_of(event) for event in self.events), default=0)
         self._due = [(self._began_us + event.at_us, event) for event in self._forming]
@@ -326,6 +327,17 @@ class Drive:
     def _do_mend(self, event: Event) -> None:
         self.servers.cut(event.pod, is_cut=False)
 
+    def _do_poison(self, event: Event) -> None:
+        """Name a record to all members that they cannot process, for a time."""
+        topic, record = self.servers.next_record()
+        seconds = event.amount / SECOND
+        for _, child in self._pods.values():
+            child.write(json.dumps({"poison": [topic, 0, record, seconds]}))
+        self._due.append((now_us() + int(event.amount), event._replace(do="skip")))
+
+    def _do_skip(self, _event: Event) -> None:
+        self._writer.write("skipped", partitions=[(next(iter(self.run.counts)), 0)])
+
     def _do_slow_poll(self, event: Event) -> None:
         found = self._pods.get(event.pod)
         if found is not None:
@@ -356,5 +368,5 @@ def check_steps(client: LiveClient, events: list[Event], *, is_ours: bool) -> No
 
 
 def _end_of(event: Event) -> int:
-    lasting = event.do in ("pause", "slow_poll", "cut", *_RESTARTS)
+    lasting = event.do in ("pause", "slow_poll", "poison", "cut", *_RESTARTS)
     return event.at_us + (int(event.amount) if lasting else 0)

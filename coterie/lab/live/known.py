@@ -9,11 +9,13 @@ from coterie.lab.live.connect import Connect
 from coterie.lab.live.kafka_streams import KafkaStreams
 from coterie.lab.live.old_consumer import OldConsumerJava, OldConsumerPort
 from coterie.lab.live.rocketmq import RocketMq
+from coterie.lab.live.share import ConfluentShare
 
 CLIENTS: dict[str, Callable[[], LiveClient]] = {
     "aiokafka": libraries.aiokafka,
     "kafka-python": libraries.kafka_python,
     "confluent": libraries.confluent,
+    "confluent-share": ConfluentShare,
     "connect": Connect,
     "kafka-streams": KafkaStreams,
     "old-consumer": OldConsumerPort,

@@ -30,6 +30,8 @@ class Library(LiveClient):
         self._module, self._package, self._library = module, package, library
         self.summary = summary
         self.machines = machines
+        if library == "confluent":
+            self.steps = self.steps | {"poison"}
 
     def check(self) -> None:
         """Check that the library is installed."""
@@ -52,29 +54,34 @@ class Library(LiveClient):
 
     def command(self, run: LiveRun, member: PodProcess) -> list[str]:
         """Return the command line of a member."""
-        parameters = run.parameters
-        options = {
-            "library": self._library,
-            "bootstrap": run.bootstrap,
-            "group": run.group,
-            "topic": list(run.counts),
-            "client_id": member.identity,
-            "instance": member.instance,
-            "group_protocol": _KIP_848 if run.machine == _KIP_848 else "classic",
-            "assignor": "cooperative-sticky" if run.machine == "cooperative" else "range",
-            "session_timeout_ms": parameters.session_ms or _SESSION_MS,
-            "heartbeat_interval_ms": parameters.heartbeat_ms or _HEARTBEAT_MS,
-            "max_poll_interval_ms": parameters.rebalance_ms or _REBALANCE_MS,
-            "max_poll_records": _MAX_POLL_RECORDS,
-            "commit_interval_ms": parameters.commit_ms or _COMMIT_MS,
-            # It calls back in a thread of its own, which must not wait for a commit.
-            "auto_commit": self._library == "kafka-python",
-            "poll_gap_ms": parameters.poll_gap_ms,
-            "metadata_max_age_ms": parameters.metadata_age_ms,
-            "command_config": run.command_config,
-            "lines": member.lines,
-        }
-        return member_command(options)
+        return library_command(run, member, self._library)
+
+
+def library_command(run: LiveRun, member: PodProcess, library: str) -> list[str]:
+    """Return the command line of a member of a library."""
+    parameters = run.parameters
+    options = {
+        "library": library,
+        "bootstrap": run.bootstrap,
+        "group": run.group,
+        "topic": list(run.counts),
+        "client_id": member.identity,
+        "instance": member.instance,
+        "group_protocol": _KIP_848 if run.machine == _KIP_848 else "classic",
+        "assignor": "cooperative-sticky" if run.machine == "cooperative" else "range",
+        "session_timeout_ms": parameters.session_ms or _SESSION_MS,
+        "heartbeat_interval_ms": parameters.heartbeat_ms or _HEARTBEAT_MS,
+        "max_poll_interval_ms": parameters.rebalance_ms or _REBALANCE_MS,
+        "max_poll_records": _MAX_POLL_RECORDS,
+        "commit_interval_ms": parameters.commit_ms or _COMMIT_MS,
+        # It calls back in a thread of its own, which must not wait for a commit.
+        "auto_commit": library == "kafka-python",
+        "poll_gap_ms": parameters.poll_gap_ms,
+        "metadata_max_age_ms": parameters.metadata_age_ms,
+        "command_config": run.command_config,
+        "lines": member.lines,
+    }
+    return member_command(options)
 
 
 def aiokafka() -> Library:

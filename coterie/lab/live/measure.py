@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from coterie.assignors.model import TopicPartition
 from coterie.lab.entries import in_seconds
+from coterie.lab.gaps import POISON
 from coterie.lab.kernel import SECOND, World
 from coterie.lab.ledger import Ledger
 from coterie.lab.live.deliveries import Deliveries
@@ -220,6 +221,13 @@ class Replay:
         self._known.update(added)
         self.ledger.grow(added)
 
+    def _stuck(self, line: Line) -> None:
+        """Apply that the reader of partitions tries one record again and again."""
+        self.ledger.darken(map(self._partition, sorted(line.partitions)), POISON)
+
+    def _skipped(self, line: Line) -> None:
+        self.ledger.lighten(map(self._partition, sorted(line.partitions)))
+
     def _broker_gone(self, _line: Line) -> None:
         self.ledger.darken(self._workload.partitions)
 
@@ -227,16 +235,19 @@ class Replay:
         self.ledger.lighten(self._workload.partitions)
 
 
-def measure(lines: list[Line], what: Measured, rate: int) -> RunOutcome:
+def measure(
+    lines: list[Line], what: Measured, rate: int, replay_class: type[Replay] = Replay
+) -> RunOutcome:
     """Return the outcome of a run.
 
     Args:
         lines: all lines, in order of time.
         what: what was run.
         rate: records a second in a partition.
+        replay_class: what makes calls of the ledger of the lines; see `LiveClient.replay`.
     """
     begin_us = min((line.at_us for line in lines), default=what.begin_us)
-    replay = Replay(what.scenario, what.machine, what.topics, rate, begin_us)
+    replay = replay_class(what.scenario, what.machine, what.topics, rate, begin_us)
     deliveries = Deliveries(rate, what.begin_us, what.last_us)
     replay.read_generations(lines)
     counted = [line for line in lines if line.at_us <= what.end_us]

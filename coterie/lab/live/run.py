@@ -118,7 +118,8 @@ def run_live(
             if options.bootstrap and client.topics_in_broker:
                 _clean(run)
     settings |= {"client": options.client, "software": client.software, "broker": run.broker}
-    outcome = measure(lines, what._replace(settings=settings), parameters.rate)
+    what = what._replace(settings=settings)
+    outcome = measure(lines, what, parameters.rate, client.replay)
     return LiveResult(outcome, time.monotonic() - began_s)
 
 

@@ -17,8 +17,10 @@ from coterie.address import Address
 from coterie.client.connection import Deadline
 from coterie.client.errors import ClientError
 from coterie.client.history import journal_of, read_history
+from coterie.client.offsets import LATEST, partition_offsets
 from coterie.lab.errors import WrongInput
 from coterie.lab.live.clients import LiveRun
+from coterie.lab.parameters import Parameters
 from coterie.processes import FAST_GROUPS, Child, free_port, serve_command
 from coterie.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -44,6 +46,18 @@ _INSTEAD = {
 }
 
 
+def _share_settings(parameters: Parameters) -> dict[str, str]:
+    """Return the settings of the broker by which share groups have the timeouts of a run."""
+    found: dict[str, str] = {}
+    for name, value in (
+        ("session.timeout.ms", parameters.session_ms),
+        ("heartbeat.interval.ms", parameters.heartbeat_ms),
+    ):
+        if value:
+            found |= {f"group.share.{name}": str(value), f"group.share.min.{name}": str(value)}
+    return found
+
+
 class Servers:
     """The broker that a run has started, and the proxies of its members."""
 
@@ -60,7 +74,11 @@ class Servers:
         if delay_ms < 0:
             delay_ms = _INITIAL_DELAY_MS
         delays = ("group.initial.rebalance.delay.ms", "group.streams.initial.rebalance.delay.ms")
-        config = {**FAST_GROUPS, **dict.fromkeys(delays, str(delay_ms))}
+        config = {
+            **FAST_GROUPS,
+            **_share_settings(run.parameters),
+            **dict.fromkeys(delays, str(delay_ms)),
+        }
         data_dir = str(run.directory / "data") if on_disk else ":memory:"
         port = free_port()
         program = (sys.executable, "-m", "coterie")
@@ -100,6 +118,16 @@ class Servers:
         return next(
             (each.client_id for each in newest.members if each.member_id == newest.leader), None
         )
+
+    def next_record(self) -> tuple[str, int]:
+        """Return a topic, and the offset of a record that comes soon in its first partition.
+
+        Members hear of it before they get it.
+        """
+        topic = next(iter(self.run.counts))
+        with self.run.cluster() as cluster:
+            end = partition_offsets(cluster, {(topic, 0): LATEST})[topic, 0]
+        return topic, end + self.run.parameters.rate
 
     def grow(self, to: int) -> None:
         """Add partitions, evenly to all topics, up to a number."""

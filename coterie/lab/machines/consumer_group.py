@@ -21,6 +21,7 @@ from coterie.coordinator.groups.config import (
     ConsumerSettingsTable,
     ShareGroupConfig,
     StreamsGroupConfig,
+    StreamsSettings,
 )
 from coterie.lab.environment import Environment
 from coterie.lab.kernel import MS
@@ -28,6 +29,7 @@ from coterie.lab.machine import Machine
 from coterie.lab.machines.coordinator_host import GROUP, RETRIABLE, GroupHost, HostedGroup
 from coterie.lab.machines.group_member import MemberSettings, Versions, partitions_text
 from coterie.lab.machines.partition_reader import PartitionReader
+from coterie.lab.parameters import Parameters
 from coterie.lab.pods import Participant, Pod
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.wire import Message
@@ -96,16 +98,29 @@ class ConsumerProtocolGroup(EpochGroup):
         )
         config = ConsumerGroupConfig(settings=ConsumerSettingsTable(chosen))
         super().__init__(environment, config)
-        self.settings = _SETTINGS._replace(
-            heartbeat_ms=chosen.heartbeat_interval_ms,
-            session_ms=chosen.session_timeout_ms,
-            rebalance_ms=parameters.rebalance_ms or _SETTINGS.rebalance_ms,
-            commit_ms=parameters.commit_ms or _SETTINGS.commit_ms,
-        )
+        self.settings = told(_SETTINGS, chosen, parameters)
 
     def participant(self, pod: Pod) -> Participant:
         """Return a consumer."""
         return ProtocolConsumer(self.host, pod, self.settings, self.topic_ids)
+
+
+def told(
+    settings: MemberSettings, chosen: ConsumerSettings | StreamsSettings, parameters: Parameters
+) -> MemberSettings:
+    """Return the settings of members that take the times of their group from the coordinator.
+
+    Args:
+        settings: the defaults of the members.
+        chosen: what the coordinator has for the group.
+        parameters: those of the run.
+    """
+    return settings._replace(
+        heartbeat_ms=chosen.heartbeat_interval_ms,
+        session_ms=chosen.session_timeout_ms,
+        rebalance_ms=parameters.rebalance_ms or settings.rebalance_ms,
+        commit_ms=parameters.commit_ms or settings.commit_ms,
+    )
 
 
 class HeartbeatReader(PartitionReader):

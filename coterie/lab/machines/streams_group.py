@@ -16,7 +16,7 @@ from coterie.coordinator.groups.config import (
     StreamsSettingsTable,
 )
 from coterie.lab.environment import Environment
-from coterie.lab.machines.consumer_group import EpochGroup, HeartbeatReader
+from coterie.lab.machines.consumer_group import EpochGroup, HeartbeatReader, told
 from coterie.lab.machines.coordinator_host import GROUP, GroupHost
 from coterie.lab.machines.group_member import MemberSettings, Versions
 from coterie.lab.pods import Participant, Pod
@@ -45,12 +45,7 @@ class StreamsMachine(EpochGroup):
         if delay_ms >= 0:
             chosen = chosen._replace(initial_rebalance_delay_ms=delay_ms)
         super().__init__(environment, StreamsGroupConfig(settings=StreamsSettingsTable(chosen)))
-        self.settings = _SETTINGS._replace(
-            heartbeat_ms=chosen.heartbeat_interval_ms,
-            session_ms=chosen.session_timeout_ms,
-            rebalance_ms=parameters.rebalance_ms or _SETTINGS.rebalance_ms,
-            commit_ms=parameters.commit_ms or _SETTINGS.commit_ms,
-        )
+        self.settings = told(_SETTINGS, chosen, parameters)
 
     def participant(self, pod: Pod) -> Participant:
         """Return an instance."""

@@ -26,6 +26,7 @@ from coterie.protocol.messages.journal_records import (
 )
 from coterie.protocol.messages.offset_facts import OffsetsExpired
 from coterie.protocol.messages.partition_facts import PartitionLoaded, PartitionUnloaded
+from coterie.protocol.messages.share_facts import DeliveriesFailed
 
 _TIMES = {"at_ts": "at_ms", "began_ts": "began_ms", "last_heard_ts": "last_heard_ms"}
 # Fields in which -1 stands for nothing: a time that is not known, and the broker if it is alone.
@@ -36,7 +37,7 @@ _OPTIONAL = frozenset(
 _COMPUTED = frozenset(
     (
         *_TIMES, "log_partition", "log_offset", "record_ts", "record_type", "event", "group_id",
-        "members", "expired", "offsets_partition",
+        "members", "expired", "offsets_partition", "topic", "partition", "deliveries",
     )
 )  # fmt: skip
 _FIELDS = tuple(field.name for field in JOURNAL if field.name not in _COMPUTED)
@@ -86,6 +87,11 @@ def fact_fields(group_id: str, fact: Fact) -> dict[str, Any]:
         ]
     elif isinstance(fact, PartitionLoaded | PartitionUnloaded):
         row["offsets_partition"] = fact.partition
+    elif isinstance(fact, DeliveriesFailed):
+        row["topic"], row["partition"] = fact.topic, fact.partition
+        row["deliveries"] = [
+            {name: getattr(each, name) for name in each.fields_} for each in fact.deliveries
+        ]
     return row
 
 

@@ -12,6 +12,7 @@ from coterie.pipeline.codec.commits import KEY_TYPES as COMMIT_KEY_TYPES
 from coterie.pipeline.codec.commits import decode_commits
 from coterie.pipeline.codec.damage import Damage
 from coterie.pipeline.codec.journal import decode_journal
+from coterie.pipeline.codec.numbers import Bools
 from coterie.pipeline.codec.piece import (
     NO_KEY_TYPE,
     DecodedView,
@@ -25,6 +26,7 @@ from coterie.pipeline.codec.records import is_control
 from coterie.pipeline.records.epochs import KINDS, epoch_fields
 from coterie.pipeline.records.groups import KEY_TYPE as GROUP_KEY_TYPE
 from coterie.pipeline.records.groups import group_fields
+from coterie.pipeline.records.shares import share_state_fields
 from coterie.pipeline.schemas import (
     BATCHES,
     CONSUMER_EPOCHS,
@@ -32,9 +34,11 @@ from coterie.pipeline.schemas import (
     MARKERS,
     QUARANTINE,
     RAW,
+    SHARE_STATES,
 )
 from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.messages.log_records import GROUP_RECORDS
+from coterie.protocol.messages.share_state_records import SHARE_STATE_RECORDS
 from coterie.protocol.record_batch_layout import (
     COMPRESSION_MASK,
     CONTROL,
@@ -42,10 +46,11 @@ from coterie.protocol.record_batch_layout import (
     TRANSACTIONAL,
 )
 from coterie.protocol.records import Record, read_marker
-from coterie.protocol.topic_names import JOURNAL_TOPIC, OFFSETS_TOPIC
+from coterie.protocol.topic_names import JOURNAL_TOPIC, OFFSETS_TOPIC, SHARE_GROUPS_TOPIC
 
 # The record types that some release of Kafka writes [pipeline/key-types].
 _KNOWN_KEY_TYPES = list(GROUP_RECORDS.by_number)
+_SHARE_KEY_TYPES = list(SHARE_STATE_RECORDS.by_number)
 # Nearly all records have this type, so only the others are looked up.
 _COMMIT_KEY_TYPE = COMMIT_KEY_TYPES[-1]
 
@@ -60,8 +65,15 @@ def decode_groups(piece: Piece) -> DecodedView:
 
 
 def decode_epochs(piece: Piece) -> DecodedView:
-    """Return the KIP-848 records of a piece."""
+    """Return the records of groups with epochs in a piece: KIP-848 groups and share groups."""
     return decode_each(piece, np.isin(piece.key_types, list(KINDS)), epoch_fields, CONSUMER_EPOCHS)
+
+
+def decode_share_states(piece: Piece) -> DecodedView:
+    """Return the share partitions' states in a piece of `__share_group_state`."""
+    chosen = np.isin(piece.key_types, _SHARE_KEY_TYPES)
+    decoded = decode_each(piece, chosen, share_state_fields, SHARE_STATES)
+    return DecodedView(decoded.rows, decoded.damages + _unknown_types(piece, ~chosen))
 
 
 def decode_raw(piece: Piece) -> DecodedView:
@@ -155,16 +167,22 @@ def decode_damage(piece: Piece) -> DecodedView:
     damages = []
     for decode in (decode_commits, decode_groups, decode_epochs, decode_markers):
         damages += decode(piece).damages
-    types = piece.key_types
-    strange = types != _COMMIT_KEY_TYPE
-    strange[strange] = ~np.isin(types[strange], _KNOWN_KEY_TYPES)
+    strange = piece.key_types != _COMMIT_KEY_TYPE
+    strange[strange] = ~np.isin(piece.key_types[strange], _KNOWN_KEY_TYPES)
+    damages += _unknown_types(piece, strange)
+    return DecodedView(pa.RecordBatch.from_pylist([], QUARANTINE), damages)
+
+
+def _unknown_types(piece: Piece, strange: Bools) -> list[Damage]:
+    """Return records that no view decodes as damage; markers of transactions have no type."""
+    damages = []
     if piece.batches:
-        strange &= ~is_control(piece.batches)[piece.records.batch]
+        strange = strange & ~is_control(piece.batches)[piece.records.batch]
     for index in np.flatnonzero(strange).tolist():
-        kind = int(types[index])
+        kind = int(piece.key_types[index])
         detail = "no record type" if kind == NO_KEY_TYPE else f"record type {kind}"
         damages.append(record_damage(piece, piece.records, index, reasons.UNKNOWN_TYPE, detail))
-    return DecodedView(pa.RecordBatch.from_pylist([], QUARANTINE), damages)
+    return damages
 
 
 def decode_log_records(piece: Piece) -> DecodedView:
@@ -177,20 +195,31 @@ def decode_journal_records(piece: Piece) -> DecodedView:
     return DecodedView(decode_raw(piece).rows, decode_journal(piece).damages)
 
 
+def decode_share_state_records(piece: Piece) -> DecodedView:
+    """Return every record of `__share_group_state` as bytes, and all damage."""
+    return DecodedView(decode_raw(piece).rows, decode_share_states(piece).damages)
+
+
 DECODERS: dict[str, Callable[[Piece], DecodedView]] = {
     "raw": decode_raw,
     "commits": decode_commits,
     "groups": decode_groups,
     "consumer_epochs": decode_epochs,
+    "share_states": decode_share_states,
     "journal": decode_journal,
     "batches": decode_batches,
     "markers": decode_markers,
     "quarantine": decode_damage,
     "log_records": decode_log_records,
     "journal_records": decode_journal_records,
+    "share_state_records": decode_share_state_records,
 }
 # The view that finds all damage of a topic. The values of other topics are opaque.
-CHECKED_BY = {OFFSETS_TOPIC: "quarantine", JOURNAL_TOPIC: "journal"}
+CHECKED_BY = {
+    OFFSETS_TOPIC: "quarantine",
+    JOURNAL_TOPIC: "journal",
+    SHARE_GROUPS_TOPIC: "share_states",
+}
 # Views that need only the headers, so no block is decompressed for them.
 HEADERS_ONLY = frozenset(("batches",))
 

@@ -91,7 +91,9 @@ def bursts_of(events: Sequence[Event]) -> list[Burst]:
 
 
 def rebalance_bursts(group: Changes) -> Iterator[Finding]:
-    """Find storms and deployments."""
+    """Find storms and deployments; the members of a share group go on reading in a rebalance."""
+    if group.is_share_group:
+        return
     bursts = bursts_of(in_operation(group.events))
     flapping = list(flapping_members(group)) if bursts else []
     for burst in bursts:

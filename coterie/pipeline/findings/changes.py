@@ -217,6 +217,11 @@ class Changes:
         self.now_ms = now_ms
 
     @cached_property
+    def is_share_group(self) -> bool:
+        """Whether its members share partitions: nothing is handed over, and nobody commits."""
+        return False
+
+    @cached_property
     def events(self) -> list[Event]:
         """Its rebalances."""
         raise NotImplementedError

@@ -157,6 +157,8 @@ def _finding(
 
 def unsettled_epochs(group: Changes) -> Iterator[Finding]:
     """Find times in which members could not follow, because the epoch rose again before."""
+    if group.is_share_group:
+        return
     run: list[Bump] = []
     for bump in group.bumps:
         run.append(bump)

@@ -20,6 +20,7 @@ from coterie.pipeline.findings.changes import (
     event_of,
     session_of,
 )
+from coterie.pipeline.timeline.model import SHARE
 from coterie.pipeline.timeline.tasks import OWNING_ROLES
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ class GroupRows(NamedTuple):
         group_id: the group.
         rebalances, ownership, member_sessions, group_generations, lag_1m, epoch_bumps,
             epoch_handovers: rows of these tables.
+        share_partitions, poison_records: rows of these tables, of a share group.
+        expired_locks: rows of `share_deliveries` whose locks expired.
         minutes: rows of `commit_velocity_1m` with the columns `first_ts`, `last_ts`, `rewound_by`
             and `rewound_offset`.
     """
@@ -48,6 +51,9 @@ class GroupRows(NamedTuple):
     lag_1m: "pa.Table"
     epoch_bumps: "pa.Table"
     epoch_handovers: "pa.Table"
+    share_partitions: "pa.Table"
+    poison_records: "pa.Table"
+    expired_locks: "pa.Table"
 
 
 class Group(Changes):
@@ -63,6 +69,12 @@ class Group(Changes):
         super().__init__(rows.group_id, now_ms)
         self.rows = rows
         self.retention_ms = retention_ms
+
+    @cached_property
+    def is_share_group(self) -> bool:
+        """See `Changes`."""
+        types = self.rows.rebalances.column("group_type").unique().to_pylist()
+        return bool(self.rows.share_partitions.num_rows) or SHARE in types
 
     @cached_property
     def events(self) -> list[Event]:

@@ -12,6 +12,7 @@ from coterie.pipeline.findings import (
     departed,
     epochs,
     retention,
+    shares,
     stalls,
 )
 from coterie.pipeline.findings.finding import Finding, Rule
@@ -33,6 +34,7 @@ _FIND: tuple[Callable[[Group], Iterable[Finding]], ...] = (
     assignments.needless_moves,
     assignments.unbalanced_assignment,
     retention.group_about_to_expire,
+    shares.share_findings,
 )
 
 GROUP_RULES: tuple[Rule, ...] = (
@@ -47,6 +49,10 @@ GROUP_RULES: tuple[Rule, ...] = (
     commits.REWIND,
     commits.ZOMBIE,
     retention.EXPIRY,
+    shares.POISON,
+    shares.NEAR,
+    shares.LOCKS,
+    shares.STANDS,
     departed.STATIC,
     bursts.DEPLOYMENT,
     epochs.LATE,
@@ -57,7 +63,10 @@ GROUP_RULES: tuple[Rule, ...] = (
 )
 
 # The rules that say which member did what.
-MEMBER_RULES = (departed.EXPIRED, departed.MAX_POLL, bursts.FLAPPING, departed.STATIC, epochs.HELD)
+MEMBER_RULES = (
+    departed.EXPIRED, departed.MAX_POLL, bursts.FLAPPING, departed.STATIC, epochs.HELD,
+    shares.LOCKS,
+)  # fmt: skip
 
 
 def group_findings(rows: GroupRows, now_ms: int, retention_ms: int) -> list[Finding]:

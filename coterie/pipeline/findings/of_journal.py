@@ -28,6 +28,7 @@ from coterie.pipeline.timeline.columns import bump_columns, rebalance_columns, s
 from coterie.pipeline.timeline.combined import group_history
 from coterie.pipeline.timeline.from_facts import exit_evidence, silence_of
 from coterie.pipeline.timeline.model import (
+    SHARE,
     GroupHistory,
     identity_of,
 )
@@ -112,6 +113,17 @@ def _across(
     return findings_across(touches, sessions, known, (), sorted(loads), now_ms)
 
 
+def recorded(group_id: str, facts: Sequence[Fact], now_ms: int) -> Changes:
+    """Return what the facts of a group say of it.
+
+    Args:
+        group_id: the group.
+        facts: its facts, in the order of the journal.
+        now_ms: the time.
+    """
+    return _Recorded(group_id, facts, now_ms)
+
+
 class _Recorded(Changes):
     """What a journal has recorded of a group."""
 
@@ -119,6 +131,10 @@ class _Recorded(Changes):
         super().__init__(group_id, now_ms)
         self._facts = facts
         self._history: GroupHistory = group_history(group_id, facts, ())
+
+    @cached_property
+    def is_share_group(self) -> bool:
+        return any(each.group_type == SHARE for each in self._history.rebalances)
 
     @cached_property
     def events(self) -> list[Event]:

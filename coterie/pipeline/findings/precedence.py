@@ -20,6 +20,9 @@ _EXPLAINS = {
     "expired_member": ("passed_stall", "held_back_partition", "late_takeover"),
     "max_poll_exceeded": ("passed_stall", "held_back_partition", "late_takeover"),
     "flapping_member": ("unsettled_epochs",),
+    # Of a share group: while a record comes back, others are processed behind it.
+    "near_delivery_limit": ("start_offset_stands", "stalled_partition", "passed_stall"),
+    "start_offset_stands": ("stalled_partition", "passed_stall"),
 }
 # What is said of one member is explained only by what is said of the same one.
 _OF_ONE_MEMBER = ("held_back_partition", "late_takeover", "unsettled_epochs")

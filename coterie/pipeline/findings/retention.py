@@ -19,7 +19,8 @@ EXPIRY = Rule(
 
 def group_about_to_expire(group: Group) -> Iterator[Finding]:
     """Find groups without members whose committed offsets expire within a day."""
-    if any(session.to_ms is None for session in group.sessions):
+    # The state of a share group never expires.
+    if group.is_share_group or any(session.to_ms is None for session in group.sessions):
         return
     newest: dict[tuple[str, int], tuple[int, int | None]] = {}
     committed_ms = -1

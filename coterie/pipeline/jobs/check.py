@@ -67,9 +67,9 @@ _COLUMNS = {
     ),
     "consumer_epochs": _columns(
         "consumer_epochs",
-        "group_id", "log_offset", "kind", "is_tombstone", "group_epoch", "target_epoch",
-        "member_id", "member_epoch", "assigned", "pending_revocation", "assigned_tasks",
-        "pending_tasks",
+        "group_id", "log_offset", "record_type", "kind", "is_tombstone", "group_epoch",
+        "target_epoch", "member_id", "member_epoch", "assigned", "pending_revocation",
+        "assigned_tasks", "pending_tasks",
     ),
     "offset_commits": _columns(
         "offset_commits", "group_id", "topic", "partition", "record_ts", "is_tombstone"

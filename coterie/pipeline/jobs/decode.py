@@ -12,7 +12,7 @@ from coterie.pipeline.part_files import PartFiles, Share, read_share, shares
 from coterie.pipeline.schemas import GROUPS
 from coterie.pipeline.tables import TABLES
 from coterie.pipeline.transforms import silver
-from coterie.pipeline.transforms.decoding import events_of
+from coterie.pipeline.transforms.decoding import events_of, view_of
 from coterie.pipeline.transforms.transactions import MARKER_COLUMNS, Transactions, markers
 from coterie.protocol.record_batch_layout import CONTROL
 
@@ -40,13 +40,13 @@ def decode(job: Job, *, rebuild: bool = False) -> bool:
     store = job.store
     logs = store.parts("log_records", newer_than=None if rebuild else "offset_commits")
     journals = store.parts("journal_records", newer_than=None if rebuild else "group_events")
-    if not logs and not journals:
+    states = store.parts("share_state_records", newer_than=None if rebuild else "share_states")
+    if not logs and not journals and not states:
         return False
     new = store.files("log_records", logs)
     tasks = [_Task("log_records", each) for each in shares(new)]
-    tasks += [
-        _Task("journal_records", each) for each in shares(store.files("journal_records", journals))
-    ]
+    for table, parts in (("journal_records", journals), ("share_state_records", states)):
+        tasks += [_Task(table, each) for each in shares(store.files(table, parts))]
     transactions = None
     if _may_have_markers(new):
         # A marker can end a transaction whose commits an earlier run has read.
@@ -58,6 +58,7 @@ def decode(job: Job, *, rebuild: bool = False) -> bool:
             tasks += [_Task("log_records", each, is_old=True) for each in shares(older)]
     tables = ["offset_commits", "consumer_epochs"] if logs else []
     tables += ["group_events"] if journals else []
+    tables += ["share_states"] if states else []
     with job.writing(BUILD, tables, replace=rebuild) as output:
         known = [] if rebuild or not logs else shares(store.files("group_generations"))
         tasks += [_Task("group_generations", each) for each in known]
@@ -98,6 +99,10 @@ def _decode(
         if task.table == "journal_records":
             for events in events_of(labels)([rows]):
                 files.write("group_events", events)
+            continue
+        if task.table == "share_state_records":
+            for states in view_of("share_states", labels)([rows]):
+                files.write("share_states", states)
             continue
         for commits in silver.offset_commits(rows, labels, transactions, is_old=task.is_old):
             files.write("offset_commits", commits)

@@ -23,13 +23,19 @@ from coterie.client.security import PLAINTEXT, Security
 from coterie.pipeline.jobs.inputs import new_label
 from coterie.pipeline.jobs.live_store import Append, LiveStore
 from coterie.pipeline.kafka_input import TABLE_OF, FetchedRows, KafkaLog, NoGroupLog
-from coterie.pipeline.lag import commit_keys, committed_in, committed_partition, log_ends
+from coterie.pipeline.lag import (
+    commit_keys,
+    committed_in,
+    committed_partition,
+    log_ends,
+    shared_partitions,
+)
 from coterie.pipeline.store import Store
-from coterie.protocol.topic_names import JOURNAL_TOPIC, OFFSETS_TOPIC
+from coterie.protocol.topic_names import OFFSETS_TOPIC
 
 # How often brokers are asked for the ends of the partitions that groups have committed to.
 LOG_ENDS_EVERY_S = 30.0
-_JOURNAL_EVERY_S = 5.0
+_TOPICS_EVERY_S = 5.0
 _RETRY_S = 1.0
 _STOP_S = 60.0
 
@@ -101,7 +107,7 @@ class Wire(threading.Thread):
         with self._store.unmerged():
             files = self._store.files("log_records")
             self._committed |= committed_in(files, log.identity)
-        log_ends_s = journal_s = 0.0
+        log_ends_s = topics_s = 0.0
         while not self._stopping.is_set():
             began_s = time.monotonic()
             fetched = list(log.fetch(positions, self._trigger_ms))
@@ -113,9 +119,9 @@ class Wire(threading.Thread):
             if self._committed and now_s - log_ends_s >= LOG_ENDS_EVERY_S:
                 self._append_log_ends(log)
                 log_ends_s = now_s
-            if JOURNAL_TOPIC not in log.partitions and now_s - journal_s >= _JOURNAL_EVERY_S:
-                journal_s = now_s
-                if log.look_for_journal():
+            if now_s - topics_s >= _TOPICS_EVERY_S:
+                topics_s = now_s
+                if log.look_for_topics():
                     positions = known_positions(self._store, log) | positions
                     about = about_cluster(self._store, log.identity, log.partitions, self._source)
             self._stopping.wait(max(0.0, self._trigger_ms / 1000 - (time.monotonic() - began_s)))
@@ -138,7 +144,8 @@ class Wire(threading.Thread):
         self._append(log.identity, topic, directories, reached, count, about)
 
     def _note_commits(self, rows: pa.RecordBatch) -> None:
-        """Remember the partitions that groups have committed to."""
+        """Remember the partitions that groups have committed to, or share."""
+        self._committed |= shared_partitions(rows)
         new = commit_keys(rows) - self._keys
         self._keys |= new
         self._committed.update(filter(None, map(committed_partition, new)))

@@ -29,7 +29,8 @@ from coterie.pipeline.jobs import group_records
 from coterie.pipeline.jobs import log_ends as ends_of
 from coterie.pipeline.jobs.group_records import Labels
 from coterie.pipeline.jobs.job import BUILD, Job
-from coterie.pipeline.part_files import PartFiles, Share, read_files, read_share, shares
+from coterie.pipeline.part_files import PartFiles, Share, read_files, read_share
+from coterie.pipeline.part_files import shares as shares_of
 from coterie.pipeline.tables import GOLD, TABLES
 from coterie.pipeline.transforms import (
     commit_runs,
@@ -38,6 +39,7 @@ from coterie.pipeline.transforms import (
     health,
     histories,
     segment_sums,
+    shares,
 )
 from coterie.pipeline.transforms.decoding import LABEL_MARK
 from coterie.pipeline.transforms.lag import lag_1m, sampled_moments
@@ -70,6 +72,7 @@ _LOADS = pa.schema([_EVENT_COLUMNS.field("at_ts")])
 _READ = {
     "runs": commit_runs.RUNS,
     **histories.HISTORY_ROWS,
+    "states": shares.STATES,
     "sums": segment_sums.SUMS,
     "damaged": health.DAMAGED,
     "loads": _LOADS,
@@ -78,12 +81,14 @@ _READ = {
 _WORKED_OUT = {
     "minutes": commit_runs.MINUTES,
     **histories.HISTORY_TABLES,
+    **shares.SHARE_TABLES,
     "departed": departures.DEPARTED,
     "sampled": handovers.MOMENTS,
 }
 # The tables of histories that need nothing of the commits any more, once exits are known.
 _UNCHANGED = (
     "rebalances", "ownership", "member_sessions", "epoch_bumps", "epoch_handovers", "epoch_members",
+    *shares.SHARE_NAMES,
 )  # fmt: skip
 _SOUGHT = {"newest": handovers.FOUND, "overlapping": _COMMIT_COLUMNS}
 
@@ -137,7 +142,7 @@ def build_gold(
 def _read(job: Job, buckets: int) -> RowExchange:
     """Read the files, and pass on sums and the records of groups."""
     store, labels = job.store, job.labels
-    tasks = [(table, task) for table in _READERS for task in shares(store.files(table))]
+    tasks = [(table, task) for table in _READERS for task in shares_of(store.files(table))]
 
     def work(number: int, outbox: Outbox) -> None:
         table, task = tasks[number]
@@ -170,7 +175,13 @@ def _read_events(task: list[Share], outbox: Outbox, _: Labels) -> None:
         outbox.put("loads", pa.Table.from_batches([loads]), 0)
 
 
+def _read_states(task: list[Share], outbox: Outbox, labels: Labels) -> None:
+    for rows in read_share(task, shares.STATE_COLUMNS, _BATCH_ROWS):
+        outbox.add("states", shares.states(rows, labels))
+
+
 _READERS = group_records.READERS | {
+    "share_state_records": _read_states,
     "offset_commits": _read_commits,
     "log_records": _read_records,
     "quarantine": _read_quarantine,
@@ -186,13 +197,18 @@ def _work_out(
     input_of = partial(_input_of, dict(job.labels))
 
     def work(bucket: int, outbox: Outbox) -> list[int | None]:
-        minutes = commit_minutes(read.rows("runs", bucket))
+        shared = shares.share_rows(read.rows("states", bucket), read.rows("facts", bucket), names)
+        starts = commit_runs.commit_runs(_whole(shared["start_offsets"]))
+        minutes = commit_minutes(_with(read.rows("runs", bucket), starts))
         outbox.put("minutes", minutes, bucket)
         records = {kind: read.rows(kind, bucket) for kind in histories.HISTORY_ROWS}
         found = histories.history_rows(histories.records_by_group(records), names)
         for table in ("rebalances", "member_sessions"):
             found[table] = without_spark_groups(found[table])
-        found["departed"] = departures.departed(found["member_sessions"], found["ownership"])
+        # Of a share group any member moves the start offset, so it says nothing of one.
+        others = shares.without(found["member_sessions"], shares.share_groups(found["rebalances"]))
+        found["departed"] = departures.departed(others, found["ownership"])
+        found |= shared
         for kind, rows in found.items():
             outbox.put(kind, rows, bucket)
         ends = _ends(log_ends, minutes)
@@ -208,6 +224,16 @@ def _work_out(
     count = read.buckets
     worked_out, times = exchange(job.engine, job.scratch, _WORKED_OUT, count, count, work)
     return worked_out, [time for some in times for time in some]
+
+
+def _whole(rows: pa.Table) -> pa.RecordBatch:
+    """Return a table as one batch."""
+    batches = rows.combine_chunks().to_batches()
+    return batches[0] if batches else pa.RecordBatch.from_pylist([], rows.schema)
+
+
+def _with(rows: pa.Table, more: pa.RecordBatch) -> pa.Table:
+    return pa.concat_tables([rows, pa.Table.from_batches([more]).cast(rows.schema)])
 
 
 def _newest_ms(times: pa.ChunkedArray) -> int | None:
@@ -236,7 +262,7 @@ def _seek(job: Job, worked_out: RowExchange) -> RowExchange:
     overlapping = minutes.filter(minutes.column("overlaps")).select(KEY)
     if not worked_out.count("minutes") or not (moments.num_rows or overlapping.num_rows):
         return nothing
-    tasks = shares(job.store.files("offset_commits"))
+    tasks = shares_of(job.store.files("offset_commits"))
 
     def work(number: int, outbox: Outbox) -> None:
         encoded = handovers.with_dictionaries(moments)
@@ -281,7 +307,9 @@ class _Gold(NamedTuple):
         """Write the tables of the groups and segments in a bucket."""
         found = {kind: self.worked_out.rows(kind, bucket) for kind in _WORKED_OUT}
         minutes = with_overlaps(found["minutes"], self.sought.rows("overlapping", bucket))
-        newest = self.sought.rows("newest", bucket)
+        moments = handovers.with_dictionaries(found["sampled"])
+        starts = handovers.newest_commits(_whole(found["start_offsets"]), moments)
+        newest = _with(self.sought.rows("newest", bucket), starts)
         moves = with_handover(found["partition_moves"], minutes, newest)
         input_of = partial(_input_of, self.labels)
         lag = lag_1m(minutes, _ends(self.log_ends, minutes), input_of, newest)
@@ -296,6 +324,7 @@ class _Gold(NamedTuple):
         tables = {table: found[table] for table in _UNCHANGED}
         generations = with_rewrites(self.read.rows("logged", bucket))
         tables |= {"group_generations": generations, "minutes": minutes, "lag_1m": lag}
+        tables["expired_locks"] = shares.failed_deliveries(found["share_deliveries"])
         findings = [
             *unreadable_histories(found["unreadable"].to_pylist(), self.now_ms),
             *findings_by_group(tables, self.now_ms, self.retention_ms),

@@ -18,6 +18,7 @@ Reader = Callable[[list[Share], Outbox, Labels], None]
 _FACT_ROWS = 500_000
 # Records of groups are nested, and larger.
 _GROUP_ROWS = 1 << 16
+_INITIALIZED = pa.schema([CONSUMER_EPOCHS.field("initialized")])
 _TOPIC_COLUMNS = pa.schema(
     [TABLES["offset_commits"].schema.field(name) for name in ("topic_id", "topic")]
 )
@@ -70,4 +71,18 @@ def topic_names(engine: Engine, store: Store, recorded: Mapping[str, str]) -> di
     names = dict(recorded)
     for found in engine.run(len(tasks), work):
         names |= found
-    return names
+    return names | _names_of_shared(engine, store)
+
+
+def _names_of_shared(engine: Engine, store: Store) -> dict[str, str]:
+    """Return the names that share groups record of topics."""
+    tasks = shares(store.files("consumer_epochs"))
+
+    def work(number: int) -> dict[str, str]:
+        return {
+            each["topic_id"]: each["topic"]
+            for rows in read_share(tasks[number], _INITIALIZED, _GROUP_ROWS)
+            for each in rows.column("initialized").flatten().to_pylist()
+        }
+
+    return {key: name for found in engine.run(len(tasks), work) for key, name in found.items()}

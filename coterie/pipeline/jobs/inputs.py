@@ -13,12 +13,12 @@ from coterie.pipeline.options import LogOptions
 from coterie.pipeline.ranges import LogRange, log_end, plan_ranges
 from coterie.pipeline.segments import NoSuchLog, find_partitions, list_segments, topic_names
 from coterie.pipeline.store import Store, topic_names_in
-from coterie.protocol.topic_names import JOURNAL_TOPIC, OFFSETS_TOPIC
+from coterie.protocol.topic_names import JOURNAL_TOPIC, OFFSETS_TOPIC, SHARE_GROUPS_TOPIC
 from coterie.storage.properties import read_properties
 
 # The journal is first, so that a run never has a fact without its record
 # [pipeline/journal-before-log].
-TOPICS = (JOURNAL_TOPIC, OFFSETS_TOPIC)
+TOPICS = (JOURNAL_TOPIC, OFFSETS_TOPIC, SHARE_GROUPS_TOPIC)
 
 _META_FILE = "meta.properties"
 _NOT_IN_LABELS = re.compile(r"[^A-Za-z0-9._-]+")

@@ -122,8 +122,9 @@ def build(
     store = job.store
     is_new_lag = ends_of.are_new(job, log_ends)
     # An earlier run may have decoded parts without building gold from them.
-    behind = store.parts("offset_commits", newer_than="rebalances") + store.parts(
-        "group_events", newer_than="rebalances"
+    behind = any(
+        store.parts(table, newer_than="rebalances")
+        for table in ("offset_commits", "group_events", "share_states")
     )
     if decode(job, rebuild=rebuild) or is_new_lag or behind:
         build_gold(job, log_ends=log_ends, retention_ms=retention_ms)

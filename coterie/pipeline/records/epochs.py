@@ -1,6 +1,6 @@
-"""The records of KIP-848 groups.
+"""The records of KIP-848 groups, and of the groups that follow epochs as they do.
 
-Seven kinds of records contain the whole course of such a group: members that join, change and
+Seven kinds of records contain the whole course of a KIP-848 group: members that join, change and
 leave; the group's epoch; the target assignment; how far each member has followed it; the topics
 that patterns match; and, of brokers before Kafka 4.1, the topics of the group. Topics are named by
 their ids [pipeline/topic-ids]. The records of streams groups are rows of the same columns, with
@@ -10,7 +10,7 @@ tasks in place of partitions (streams.py).
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from coterie.pipeline.records import streams, timestamp_us, topic_id_text
+from coterie.pipeline.records import shares, streams, timestamp_us, topic_id_text
 from coterie.protocol.messages import consumer_group_records as records
 from coterie.protocol.messages.log_records import GROUP_RECORDS, decode_key, decode_value
 from coterie.protocol.messages.record_types import UnknownKey
@@ -77,6 +77,7 @@ KINDS: dict[int, tuple[str, _Fields]] = {
     7: ("target_member", _target_member),
     8: ("current_member", _current_member),
     16: ("regex", _regex),
+    **shares.KINDS,
     **streams.KINDS,
 }
 

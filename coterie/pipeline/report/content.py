@@ -31,6 +31,10 @@ GROUP_TABLES = {
     # Of KIP-848 and streams groups: the rises of the epoch, and the handovers that took longest.
     "epoch_bumps": "at_ts",
     "epoch_handovers": "asked_ts",
+    # Of share groups: their partitions, and the newest records and deliveries that failed.
+    "share_partitions": "topic",
+    "poison_records": "last_ts",
+    "failed_deliveries": "at_ts",
 }
 # The columns whose times the drawings must cover.
 _TIMES = {

@@ -193,6 +193,11 @@ def _details(group: GroupContent, zero: int, steps: int) -> Json:
             _handover(row, names, zero, has_tasks=has_tasks)
             for row in group.tables["epoch_handovers"]
         ],
+        "shared": [_shared(row, zero) for row in group.tables["share_partitions"]],
+        "poison": [_poison(row, zero) for row in reversed(group.tables["poison_records"])],
+        "failed": [
+            _failed(row, names, zero) for row in reversed(group.tables["failed_deliveries"])
+        ],
         "charts": charts,
         "names": names.names,
     }
@@ -312,6 +317,47 @@ def _handover(row: Row, names: _Names, zero: int, *, has_tasks: bool) -> list[An
         row["give_up_ms"],
         row["take_over_ms"],
         _text(row["ended_by"]),
+    ]
+
+
+def _shared(row: Row, zero: int) -> list[Any]:
+    return [
+        place_text(_place(row)),
+        row["start_offset"],
+        _after(row["start_ts"], zero),
+        _after(row["last_ts"], zero),
+        *(
+            row[name]
+            for name in (
+                "complete", "waiting", "most_deliveries", "accepted", "released", "timed_out",
+                "given_up", "delivered_again",
+            )
+        ),
+    ]  # fmt: skip
+
+
+def _poison(row: Row, zero: int) -> list[Any]:
+    return [
+        place_text(_place(row)),
+        row["record_offset"],
+        row["delivery_count"],
+        row["became"],
+        _text(row["ended_by"]),
+        _after(row["first_ts"], zero),
+        _after(row["last_ts"], zero),
+    ]
+
+
+def _failed(row: Row, names: _Names, zero: int) -> list[Any]:
+    return [
+        _after(row["at_ts"], zero),
+        place_text(_place(row)),
+        row["first_offset"],
+        row["last_offset"],
+        row["became"],
+        row["delivery_count"],
+        _text(row["ended_by"]),
+        names.number(row["member_id"]),
     ]
 
 

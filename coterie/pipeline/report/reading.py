@@ -15,12 +15,14 @@ from coterie.pipeline.report.content import Content, GroupContent, Row, content_
 from coterie.pipeline.report.history import CompletedGeneration
 from coterie.pipeline.store import Store
 from coterie.pipeline.tables import TABLES
+from coterie.pipeline.timeline.share_partitions import ACCEPTED
 
 # The rows of one group that are kept. More bars could not be distinguished in a drawing, and the
 # newest are the ones that a reader looks for.
 NEWEST_OWNERSHIP = 6_000
 NEWEST_BUMPS = 1_000
 SLOWEST_HANDOVERS = 50
+NEWEST_DELIVERIES = 300
 # Later than every time of a record.
 _NEVER_MS = 1 << 52
 _GENERATION_COMPLETED = "generation_completed"
@@ -54,6 +56,7 @@ def read_content(store: Store) -> Content:
         _table(store, "epoch_bumps"), [("at_ts", "descending")], NEWEST_BUMPS
     )
     tables["epoch_handovers"] = _slowest_handovers(_table(store, "epoch_handovers"))
+    tables |= _deliveries(store)
     tables["progress"] = _rows(_progress(_table(store, "commit_velocity_1m")))
     lag = _table(store, "lag_1m")
     tables["lag"] = _rows(_summed_lag(lag))
@@ -61,6 +64,20 @@ def read_content(store: Store) -> Content:
     tables["partition_moves"] = _rows(_moves(_table(store, "partition_moves")))
     health = _rows(_table(store, "log_health"))
     return content_of(tables, _inputs(store), health, store.rows("quarantine"))
+
+
+def _deliveries(store: Store) -> dict[str, Iterable[Row]]:
+    """Read what the page shows of share groups."""
+    newest = [("last_ts", "descending")]
+    failed = _table(store, "share_deliveries")
+    accepted = pc.equal(failed.column("ended_by"), ACCEPTED)
+    failed = failed.filter(pc.invert(pc.fill_null(accepted, fill_value=False)))
+    poison = _table(store, "poison_records")
+    return {
+        "share_partitions": _rows(_table(store, "share_partitions")),
+        "poison_records": _first_of_groups(poison, newest, NEWEST_DELIVERIES),
+        "failed_deliveries": _first_of_groups(failed, [("at_ts", "descending")], NEWEST_DELIVERIES),
+    }
 
 
 def _inputs(store: Store) -> list[str]:

@@ -13,6 +13,16 @@ from coterie.pipeline.timeline.model import (
     MemberSession,
     Rebalance,
 )
+from coterie.pipeline.timeline.share_partitions import (
+    ACCEPTED,
+    AGAIN,
+    GIVEN_UP,
+    RELEASED,
+    Ended,
+    PoisonRecord,
+    SharedPartition,
+)
+from coterie.protocol.messages.share_facts import LOCK_TIMEOUT
 
 
 def rebalance_columns(rebalance: Rebalance) -> dict[str, Any]:
@@ -111,3 +121,58 @@ def _held(
         {"topic": each.topic, "partition": each.partition, "role": role} for each in partitions
     ]
     return held + [each._asdict() for each in copies]
+
+
+def delivery_columns(group_id: str, ended: Ended) -> dict[str, Any]:
+    """Return the columns of `share_deliveries`."""
+    delivery = ended.delivery
+    return {
+        "group_id": group_id,
+        "topic": ended.topic,
+        "partition": delivery.key.partition,
+        "at_ts": delivery.at_ms,
+        "first_offset": delivery.first_offset,
+        "last_offset": delivery.last_offset,
+        "records": ended.records,
+        "became": delivery.became,
+        "delivery_count": delivery.delivery_count,
+        "ended_by": ended.ended_by,
+        "member_id": ended.member_id,
+    }
+
+
+def shared_partition_columns(group_id: str, found: SharedPartition) -> dict[str, Any]:
+    """Return the columns of `share_partitions`."""
+    last = found.starts[-1] if found.starts else None
+    counts = found.counts
+    return {
+        "group_id": group_id,
+        "topic": found.topic,
+        "partition": found.partition,
+        "start_offset": None if last is None else last.offset,
+        "start_ts": None if last is None else last.at_ms,
+        "last_ts": found.last_ms,
+        "complete": found.complete,
+        "waiting": found.waiting,
+        "most_deliveries": found.most_deliveries,
+        "accepted": counts.get(ACCEPTED, 0),
+        "released": counts.get(RELEASED, 0),
+        "timed_out": counts.get(LOCK_TIMEOUT, 0),
+        "given_up": counts.get(GIVEN_UP, 0),
+        "delivered_again": counts.get(AGAIN, 0),
+    }
+
+
+def poison_columns(group_id: str, found: SharedPartition, record: PoisonRecord) -> dict[str, Any]:
+    """Return the columns of `poison_records`."""
+    return {
+        "group_id": group_id,
+        "topic": found.topic,
+        "partition": found.partition,
+        "record_offset": record.record_offset,
+        "delivery_count": record.delivery_count,
+        "became": record.became,
+        "ended_by": record.ended_by,
+        "first_ts": record.first_ms,
+        "last_ts": record.last_ms,
+    }

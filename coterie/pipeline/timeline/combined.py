@@ -21,6 +21,7 @@ from coterie.pipeline.timeline.model import (
     MemberSession,
     Removed,
 )
+from coterie.pipeline.timeline.shares import is_share_group, share_history
 from coterie.protocol.messages import consumer_group_facts as epoch_facts
 from coterie.protocol.messages import journal_records as journal
 
@@ -55,13 +56,15 @@ def group_history(
         group_id: the group.
         facts: the journal's facts about it, in order; may be empty.
         logged: its logged generations, in order; may be empty.
-        epochs: its records as a consumer group, rows of the view `consumer_epochs`, in order.
+        epochs: its records as a consumer or share group, rows of the view `consumer_epochs`, in
+            order.
         topic_names: names by topic id.
     """
     by_type, generations = facts_by_type(facts), list(logged)
     if not (epochs or by_type[CONSUMER]):
         return _classic_history(group_id, by_type[CLASSIC], generations, {})
-    found = epochs_history(group_id, epochs, topic_names, by_type[CONSUMER])
+    history_of = share_history if is_share_group(epochs, facts) else epochs_history
+    found = history_of(group_id, epochs, topic_names, by_type[CONSUMER])
     sessions, downgrades = _downgraded(found.sessions, generations)
     classic = _classic_history(group_id, by_type[CLASSIC], generations, downgrades)
     return GroupHistory(

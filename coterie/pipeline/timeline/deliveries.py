@@ -49,12 +49,14 @@ class DeliveryReader:
     Attributes:
         states: what the records say of each share partition so far.
         skipped: how many records had an unknown type, a newer version, or a damaged form.
+        changed: the share partition of the last record; None if that was skipped.
     """
 
     def __init__(self) -> None:
         """Start with nothing read."""
         self.states: dict[ShareKey, ShareState] = {}
         self.skipped = 0
+        self.changed: ShareKey | None = None
 
     def read(self, key: bytes | None, value: bytes | None, at_ms: int) -> list[Delivery]:
         """Take a record; return the deliveries that have ended with it.
@@ -63,6 +65,7 @@ class DeliveryReader:
             key, value: of the record.
             at_ms: its timestamp.
         """
+        self.changed = None
         try:
             return self._read(key, value, at_ms)
         except MalformedFrame:
@@ -76,6 +79,7 @@ class DeliveryReader:
             return []
         found = SHARE_STATE_RECORDS.decode_value(decoded, value)
         share_key = ShareKey(decoded.group_id, decoded.topic_id, decoded.partition)
+        self.changed = share_key
         before = self.states.get(share_key)
         if isinstance(found, ShareUpdateValue):
             if before is None:

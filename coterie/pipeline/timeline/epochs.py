@@ -82,7 +82,7 @@ class EpochTimeline:
         self.group_id = group_id
         self.group_type = CONSUMER
         self.reads: dict[str, tuple[str, ...]] = {}
-        self._holdings = Holdings(group_id)
+        self._holdings: Holdings = Holdings(group_id)
         self._sessions = Sessions(group_id)
         self._handovers = Handovers(group_id)
         self._copies = Copies(group_id)
@@ -213,6 +213,9 @@ class EpochTimeline:
             self._holdings.forget_lost()
             self._close(at_ms)
 
+    def initialized(self, partitions: int) -> None:
+        """This many partitions have a share state; only share groups have any."""
+
     def shall_have(self, member_id: str, work: Work) -> None:
         """A member has another target; it counts as soon as the target as a whole does."""
         self._new_targets[member_id], self._target_copies[member_id] = work
@@ -281,12 +284,16 @@ class EpochTimeline:
             step.state,
         )
         self._steps[member_id] = step._replace(at_ms=before.at_ms) if before and same else step
+        self._settle(member_id, step)
+
+    def _settle(self, member_id: str, step: Step) -> None:
+        """End the rebalance if a member with this step was the last that had to follow."""
         if step.state == STABLE and not step.pending and step.member_epoch == self._epoch:
             self._unsettled.discard(member_id)
         else:
             self._unsettled.add(member_id)
         if self._open is not None and not self._unsettled:
-            self._close(at_ms)
+            self._close(step.at_ms)
 
     def converged(self, epoch: int, at_ms: int) -> None:
         """All members have reached the target of an epoch, according to the journal."""

@@ -22,6 +22,7 @@ from coterie.pipeline.timeline.from_facts import exit_evidence, process_of, sile
 from coterie.pipeline.timeline.model import (
     CLASSIC,
     CONSUMER,
+    SHARE,
     STREAMS,
     UPGRADE,
     Copy,
@@ -64,7 +65,17 @@ def epochs_history(
         topic_names: the known names by topic id; other topics are named by their ids.
         facts: the facts of the journal about it as a consumer group, in order.
     """
-    reader = _Reader(group_id, topic_names or {})
+    return history_from(EpochTimeline(group_id), rows, topic_names, facts)
+
+
+def history_from(
+    timeline: EpochTimeline,
+    rows: Iterable[Row],
+    topic_names: Mapping[str, str] | None,
+    facts: Sequence[Any],
+) -> GroupHistory:
+    """Work out the history of a group with the timeline of its type; see `epochs_history`."""
+    reader = _Reader(timeline, topic_names or {})
     for at_ms, row, fact in _together(rows, facts):
         if row is None:
             reader.fact(fact)
@@ -134,8 +145,8 @@ def _subjects_of(fact: Any) -> tuple[_Subject, ...]:
 class _Reader:
     """Brings records and facts to the timeline of a group."""
 
-    def __init__(self, group_id: str, topic_names: Mapping[str, str]) -> None:
-        self.timeline = EpochTimeline(group_id)
+    def __init__(self, timeline: EpochTimeline, topic_names: Mapping[str, str]) -> None:
+        self.timeline = timeline
         self._topic_names = topic_names
         # The last record with the epoch of a streams group.
         self._epoch: Row | None = None
@@ -143,7 +154,8 @@ class _Reader:
     def row(self, row: Row, at_ms: int, fact: Any) -> None:
         """Apply a record, and the fact of its operation if there is one."""
         timeline, is_removed = self.timeline, row["is_tombstone"]
-        timeline.group_type = STREAMS if row.get("record_type") in STREAMS_KINDS else CONSUMER
+        if timeline.group_type != SHARE:
+            timeline.group_type = STREAMS if row.get("record_type") in STREAMS_KINDS else CONSUMER
         match row["kind"]:
             case "member" if is_removed:
                 timeline.removed(row["member_id"], at_ms, _removal(fact))
@@ -163,6 +175,8 @@ class _Reader:
             case "regex":
                 topics = None if is_removed else row["topics"] or ()
                 timeline.resolved(row["regex"], topics, at_ms)
+            case "share_states" if not is_removed:
+                timeline.initialized(len(row["initialized"] or ()))
             case "target_member":
                 work = Work() if is_removed else self._work(row, "assigned")
                 timeline.shall_have(row["member_id"], work)
@@ -283,7 +297,8 @@ def _removed(timeline: EpochTimeline, fact: journal.MemberRemoved) -> None:
 
 
 def _raised(timeline: EpochTimeline, fact: epoch_facts.GroupEpochRaised) -> None:
-    timeline.group_type = STREAMS if fact.group_type == STREAMS else CONSUMER
+    if timeline.group_type != SHARE:
+        timeline.group_type = STREAMS if fact.group_type == STREAMS else CONSUMER
     timeline.bumped(fact.epoch, fact.at_ms, _trigger(fact), fact.member_count)
 
 

@@ -12,9 +12,9 @@ from coterie.assignors.model import TopicPartition
 from coterie.protocol.messages import connect_protocol
 
 # The types of groups; CONSUMER is also the protocol type of consumers.
-CLASSIC, CONSUMER, STREAMS = "classic", "consumer", "streams"
+CLASSIC, CONSUMER, STREAMS, SHARE = "classic", "consumer", "streams", "share"
 # Those whose generations are epochs.
-WITH_EPOCHS = (CONSUMER, STREAMS)
+WITH_EPOCHS = (CONSUMER, STREAMS, SHARE)
 # How sessions end, and begin again, when a group with members changes its type.
 UPGRADE, DOWNGRADE = "upgrade", "downgrade"
 
@@ -174,8 +174,8 @@ class Rebalance(NamedTuple):
         moved_min: the moves that a balanced assignment needs; None if unknown
             [pipeline/moved-without-need].
         evidence: how it is known.
-        group_type: CLASSIC, CONSUMER or STREAMS; the generations of the latter two are epochs, and
-            the partitions of a streams group its tasks.
+        group_type: CLASSIC, CONSUMER, STREAMS or SHARE; the generations of all but the first are
+            epochs, and the partitions of a streams group its tasks.
         cut_off_by: UPGRADE or DOWNGRADE if the group became one of the other type before the
             rebalance had ended [pipeline/changed-type].
     """

@@ -45,7 +45,7 @@ def view_of(view: str, labels: Mapping[str, str]) -> ArrowRows:
     """Return a function for mapInArrow that decodes rows of bronze to rows of a view.
 
     Args:
-        view: commits, groups or consumer_epochs.
+        view: commits, groups, consumer_epochs or share_states.
         labels: by input the label of its groups; empty for none.
     """
 

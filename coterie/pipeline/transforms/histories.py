@@ -97,7 +97,21 @@ def facts(rows: pa.RecordBatch, labels: Mapping[str, str]) -> pa.RecordBatch:
         rows: rows with `JOURNAL_COLUMNS`.
         labels: by input the label of its groups [pipeline/group-labels].
     """
-    ids = pc.binary_slice(rows.column("key"), _KEY_PREFIX_BYTES, _LONGEST_KEY_BYTES)
+    group = named_groups(rows, labels)
+    columns = [group, *(rows.column(name) for name in FACTS.names[1:])]
+    return pa.RecordBatch.from_arrays(columns, schema=FACTS).filter(group.is_valid())
+
+
+def named_groups(rows: pa.RecordBatch, labels: Mapping[str, str], rest_bytes: int = 0) -> pa.Array:
+    """Return the group in the key of each record, labelled; null if it has none.
+
+    Args:
+        rows: rows with the columns `input` and `key`, whose keys begin with a type and a group.
+        labels: by input the label of its groups [pipeline/group-labels].
+        rest_bytes: how many bytes of a key follow the group.
+    """
+    stop = -rest_bytes if rest_bytes else _LONGEST_KEY_BYTES
+    ids = pc.binary_slice(rows.column("key"), _KEY_PREFIX_BYTES, stop)
     ids = ids.dictionary_encode()
     inputs = rows.column("input").dictionary_encode()
     # Few different groups have many facts, so their names are decoded once for each input.
@@ -109,9 +123,7 @@ def facts(rows: pa.RecordBatch, labels: Mapping[str, str]) -> pa.RecordBatch:
         _group_name(encoded[which] if which >= 0 else b"", labels.get(sources[source], ""))
         for source, which in pairs.T.tolist()
     ]
-    group = pa.array(names, pa.string()).take(pa.array(place.reshape(-1)))
-    columns = [group, *(rows.column(name) for name in FACTS.names[1:])]
-    return pa.RecordBatch.from_arrays(columns, schema=FACTS).filter(group.is_valid())
+    return pa.array(names, pa.string()).take(pa.array(place.reshape(-1)))
 
 
 def _group_name(encoded: bytes, label: str) -> str | None:
@@ -144,7 +156,7 @@ def history_of(records: GroupRecords, topic_names: Mapping[str, str]) -> GroupHi
         records: its records.
         topic_names: names by topic id.
     """
-    decoded = [fact for row in records.facts if (fact := _fact(row)) is not None]
+    decoded = [fact for row in records.facts if (fact := fact_of(row)) is not None]
     logged = generations_of(records.logged)
     return group_history(records.group_id, decoded, logged, records.epochs, topic_names)
 
@@ -174,17 +186,17 @@ def history_rows(
         if history.epochs is not None:
             for table, columns in _EPOCHS.items():
                 parts = getattr(history.epochs, table.removeprefix("epoch_"))
-                rows[table] += [_in_us(columns(part)) for part in parts]
-    return {name: _table(rows[name], schema) for name, schema in HISTORY_TABLES.items()}
+                rows[table] += [in_us(columns(part)) for part in parts]
+    return {name: table_of(rows[name], schema) for name, schema in HISTORY_TABLES.items()}
 
 
-def _table(rows: list[Any], schema: pa.Schema) -> pa.Table:
+def table_of(rows: list[Any], schema: pa.Schema) -> pa.Table:
     """Return rows, dictionaries or tuples in the order of the columns, as a table."""
     column = pa.array(rows, pa.struct(list(schema)))
     return pa.Table.from_arrays(column.flatten(), schema=schema)
 
 
-def _fact(row: Mapping[str, Any]) -> Any:
+def fact_of(row: Mapping[str, Any]) -> Any:
     """Decode the fact in a record of the journal; None if it is unknown or cannot be decoded."""
     try:
         fact = decode_fact(row["key"], row["value"]).fact
@@ -201,13 +213,13 @@ def _us(epoch_ms: int | None) -> int | None:
 # order of the table's columns: pyarrow converts tuples faster, and there are many of these rows.
 
 
-def _in_us(row: dict[str, Any]) -> dict[str, Any]:
+def in_us(row: dict[str, Any]) -> dict[str, Any]:
     """Return columns with their times in microseconds."""
     return row | {name: _us(value) for name, value in row.items() if name.endswith("_ts")}
 
 
 def _rebalance(rebalance: Rebalance) -> dict[str, Any]:
-    return _in_us(rebalance_columns(rebalance))
+    return in_us(rebalance_columns(rebalance))
 
 
 def _move(move: PartitionMove) -> tuple[Any, ...]:
@@ -225,7 +237,7 @@ def _interval(owned: Ownership) -> tuple[Any, ...]:
 
 
 def _session(session: MemberSession) -> dict[str, Any]:
-    return _in_us(session_columns(session))
+    return in_us(session_columns(session))
 
 
 def by_group(rows: pa.Table, *order: str) -> Iterator[tuple[str, pa.Table]]:

@@ -48,7 +48,7 @@ def offset_commits(
 
 
 def consumer_epochs(rows: pa.RecordBatch, labels: Labels) -> Iterator[pa.RecordBatch]:
-    """Yield the records of KIP-848 groups among rows of `log_records`."""
+    """Yield the records of groups with epochs among rows of `log_records`."""
     yield from view_of("consumer_epochs", labels)([rows.filter(_has_type(rows, tuple(KINDS)))])
 
 

@@ -6,7 +6,12 @@ import sys
 from coterie.processes.member.application import Application, parser
 
 # Only the chosen library is imported: if it is an old one, the others may not work beside it.
-_MODULES = {"kafka-python": "kafka_python", "aiokafka": "aiokafka_member", "confluent": "confluent"}
+_MODULES = {
+    "kafka-python": "kafka_python",
+    "aiokafka": "aiokafka_member",
+    "confluent": "confluent",
+    "confluent-share": "confluent_share",
+}
 
 
 def main() -> int:

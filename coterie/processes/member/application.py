@@ -13,6 +13,7 @@ from typing import Any
 
 from coterie.processes.lines import Partition, Writer
 from coterie.processes.member.login import Login
+from coterie.processes.member.poison import Poison
 
 # How long a poll waits for records; the reaction time to SIGTERM and to orders.
 POLL_S = 0.1
@@ -60,12 +61,14 @@ class Application:
         options: of the member.
         stopping: whether it has been asked to stop.
         positions: for each partition the offset to commit.
+        poison: the record that it cannot process.
     """
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
         self.stopping = threading.Event()
         self.positions: dict[Partition, int] = {}
+        self.poison = Poison()
         self._writer = Writer(options.lines)
         self._generation = -1
         self._membership: object = None
@@ -84,6 +87,8 @@ class Application:
             order = json.loads(line)
             self._slow_s = order.get("slow", self._slow_s)
             self._topics = order.get("subscribe", self._topics)
+            if "poison" in order:
+                self.poison.ordered(*order["poison"])
             if "join" in order:
                 self._joining.set()
         os._exit(1)

@@ -8,6 +8,7 @@ import confluent_kafka
 
 from coterie.processes.member.application import EXIT_FATAL, POLL_S, Application
 from coterie.processes.member.login import Login
+from coterie.processes.member.poison import RETRY_S
 
 _METADATA_MAGIC = b"CGMDv2:"
 
@@ -69,13 +70,24 @@ class Member:
         application = self._application
         records = self.consumer.consume(application.options.max_poll_records, POLL_S)
         errors = [error for record in records if (error := record.error()) is not None]
-        application.take(_places(records))
+        kept, stands = application.poison.before(places_of(records))
+        application.take(kept)
+        if stands is not None:
+            self._try_again(stands)
         member_id = self.consumer.memberid() or ""
         application.membership(self.generation(), member_id, self.consumer.assignment())
         application.work()
         if application.commit_is_due():
             self.commit()
         return not [error for error in errors if self._is_fatal(error)]
+
+    def _try_again(self, partition: tuple[str, int]) -> None:
+        """Go back to the record that fails, a little later."""
+        application, place = self._application, self._application.poison.place
+        assert place is not None, "it fails"
+        application.write("stuck", partitions=[partition])
+        self.consumer.seek(confluent_kafka.TopicPartition(*place))
+        application.stopping.wait(RETRY_S)
 
     def _is_fatal(self, error: confluent_kafka.KafkaError) -> bool:
         """Write an error, and return whether it ends the member."""
@@ -106,7 +118,8 @@ class Member:
             self._application.write("commit-failed", code=error.args[0].name(), text=str(error))
 
 
-def _places(records: list[confluent_kafka.Message]) -> Iterator[tuple[str, int, int]]:
+def places_of(records: list[confluent_kafka.Message]) -> Iterator[tuple[str, int, int]]:
+    """Yield topic, partition and offset of each record."""
     for record in records:
         if record.error() is None:
             yield str(record.topic()), int(record.partition() or 0), int(record.offset() or 0)

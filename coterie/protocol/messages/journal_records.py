@@ -35,6 +35,7 @@ from coterie.protocol.messages.consumer_group_facts import (
 )
 from coterie.protocol.messages.offset_facts import OffsetsExpired
 from coterie.protocol.messages.partition_facts import PartitionLoaded, PartitionUnloaded
+from coterie.protocol.messages.share_facts import DeliveriesFailed
 from coterie.protocol.primitives import PREFIX_BYTES, read_prefix
 from coterie.protocol.wire import (
     RESPONSE_ELEMENT_BUDGET,
@@ -369,6 +370,7 @@ Fact = (
     | GroupTypeChanged
     | RegexResolved
     | StaticMemberLeft
+    | DeliveriesFailed
 )
 
 
@@ -403,6 +405,7 @@ FACTS: tuple[FactType, ...] = (
     FactType(21, "group_type_changed", GroupTypeChanged),
     FactType(22, "regex_resolved", RegexResolved),
     FactType(23, "static_member_left", StaticMemberLeft),
+    FactType(24, "deliveries_failed", DeliveriesFailed),
 )
 FACT_NAMES: dict[type[Fact], str] = {each.fact_class: each.name for each in FACTS}
 

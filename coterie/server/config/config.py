@@ -40,6 +40,7 @@ from coterie.server.config.share_groups import (
     share_group_config,
     share_settings,
 )
+from coterie.server.config.share_leaders import leader_settings
 from coterie.server.config.sources import ConfigError, Given, read_settings
 from coterie.server.config.streams_groups import (
     check_streams_groups,
@@ -53,7 +54,11 @@ MIN_INSYNC_REPLICAS = "min.insync.replicas"
 
 
 class Config:
-    """The broker's settings."""
+    """The broker's settings.
+
+    Attributes:
+        share_leaders: what the leaders of partitions need of the settings of share groups.
+    """
 
     def __init__(self, values: Mapping[str, str] | None = None) -> None:
         """Take the defaults, and over them `values`, whose names are known.
@@ -82,6 +87,8 @@ class Config:
         self._consumer_settings = ConsumerSettingsTable(consumer_settings(self, {}))
         self._share_settings = ShareSettingsTable(share_settings(self, {}))
         self._streams_settings = StreamsSettingsTable(streams_settings(self, {}))
+        # Those of share groups for the leaders of partitions.
+        self.share_leaders = SettingsTable(leader_settings(self, {}))
 
     @classmethod
     def load(
@@ -337,6 +344,7 @@ class Config:
         _set_all(self, self._consumer_settings, consumer_settings)
         _set_all(self, self._share_settings, share_settings)
         _set_all(self, self._streams_settings, streams_settings)
+        _set_all(self, self.share_leaders, leader_settings)
 
     def transaction_config(self) -> TransactionConfig:
         """Return the settings of the transaction coordinator."""

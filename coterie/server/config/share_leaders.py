@@ -1,10 +1,10 @@
 """The settings of one share group, for the leaders of partitions."""
 
 import re
+from collections.abc import Mapping
 from typing import NamedTuple
 
-from coterie.server.config.config import Config
-from coterie.server.config.group_bounds import bounded
+from coterie.server.config.group_bounds import Settings, bounded
 
 LATEST, EARLIEST, BY_DURATION = "latest", "earliest", "by_duration"
 # Days, hours, minutes and seconds of a duration of ISO 8601, as Java's Duration reads them.
@@ -38,10 +38,14 @@ class ShareSettings(NamedTuple):
     reset_ms: int = 0
 
 
-def share_settings(config: Config, group_id: str) -> ShareSettings:
-    """Return the settings of a group; what is beyond the present bounds is cut."""
-    own = config.groups.get(group_id, {})
-    delivery_limit, max_in_flight, lock_ms = bounded(config, "share", _BOUNDED, own)
+def leader_settings(broker: Settings, own: Mapping[str, str]) -> ShareSettings:
+    """Return the settings of a group; what is beyond the present bounds is cut.
+
+    Args:
+        broker: the settings of the broker.
+        own: those of the group.
+    """
+    delivery_limit, max_in_flight, lock_ms = bounded(broker, "share", _BOUNDED, own)
     reset = own.get("share.auto.offset.reset", LATEST).lower()
     reset_ms = 0
     if reset.startswith(BY_DURATION):

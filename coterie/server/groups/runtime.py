@@ -1,7 +1,7 @@
 """The runtime of the group coordinator: its events are logged, counted and kept in the journal."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -9,6 +9,7 @@ from coterie.coordinator.groups.pending_offsets import TransactionEnd
 from coterie.coordinator.groups.service import GroupCoordinator
 from coterie.coordinator.groups.share.state_request import StateRequest
 from coterie.coordinator.kernel.effects import Effects
+from coterie.coordinator.kernel.event import Event
 from coterie.coordinator.kernel.request import RequestContext
 from coterie.coordinator.kernel.shard_state import ACTIVE
 from coterie.coordinator.topic_image import TopicChange
@@ -100,12 +101,16 @@ class GroupRuntime(CoordinatorRuntime):
                 else:
                     self.offsets_committed += len(records)
         if effects.events:
-            for event in effects.events:
-                self.event_counts[event.name] += 1
-                self._events.add(event)
-            self.journal.add(effects.events, self._host.node_id)
+            self.keep(effects.events)
         for request in effects.requests:
             self._persister.ask(request.message, partial(self._state_answered, request))
+
+    def keep(self, events: Sequence[Event]) -> None:
+        """Count events, log them, and keep them in the journal."""
+        for event in events:
+            self.event_counts[event.name] += 1
+            self._events.add(event)
+        self.journal.add(events, self._host.node_id)
 
     def _state_answered(self, request: StateRequest, answer: Any) -> None:
         """Pass on what the share coordinators have answered."""

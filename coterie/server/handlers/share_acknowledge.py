@@ -4,6 +4,7 @@ The answer waits until what was said is persisted [share-partitions/acknowledgem
 """
 
 from collections.abc import Generator
+from functools import partial
 
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.share_acknowledge import (
@@ -70,7 +71,8 @@ class _Acknowledging:
         self._session = session
         self._may_read = may_read
         self._results: dict[SharedPartition, tuple[ErrorCode, str | None]] = {}
-        # With acknowledgements each partition of the request is answered.
+        # With acknowledgements that make sense each partition of the request is answered, otherwise
+        # those with an error.
         self._unsaid: dict[SharedPartition, ErrorCode] = {}
         # How many results there will be; None before that is known.
         self._count: int | None = None
@@ -94,7 +96,7 @@ class _Acknowledging:
         wanted = partitions_of(self._request.topics)
         asked = acknowledged_partitions(wanted)
         yield
-        yield from acknowledge_each(
+        make_sense = yield from acknowledge_each(
             self._broker,
             self._session.key,
             asked,
@@ -103,10 +105,11 @@ class _Acknowledging:
             done=self._done,
         )
         if self._request.share_session_epoch == FINAL_EPOCH:
-            self._broker.loop.call_soon(self._broker.share.end_session, self._session)
-        if asked:
-            left = [each for each in wanted if each not in asked]
-            self._unsaid = yield from partition_errors(self._broker, left, self._may_read)
+            ended = partial(self._broker.share.end_session, self._session, is_final=True)
+            self._broker.loop.call_soon(ended)
+        left = [each for each in wanted if each not in asked]
+        unsaid = yield from partition_errors(self._broker, left, self._may_read)
+        self._unsaid = {each: error for each, error in unsaid.items() if make_sense or error}
         self._count = len(asked)
 
     def _done(self, wanted: SharedPartition, error: ErrorCode, message: str | None) -> None:

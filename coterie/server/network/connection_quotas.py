@@ -56,6 +56,7 @@ class LimitedConnection(Protocol):
     routes: Routes
     client: ClientContext
     closed: bool
+    correlation_id: int
     now_ms: int
     active: bool
     state: ConnectionState
@@ -152,6 +153,13 @@ class ConnectionQuotas:
     def principals(self) -> Counter[str]:
         """Return how many connections each principal has."""
         return Counter(each.client.principal for each in self._connections)
+
+    def request_numbers(self) -> dict[int, int]:
+        """Return the correlation id of the last request of each connection; in any thread.
+
+        Clients count it up, so two of these tell how many requests were made [console/rates].
+        """
+        return {each.client.connection_id: each.correlation_id for each in list(self._connections)}
 
     def next_id(self) -> int:
         """Return a number that no other connection has had since the start."""

@@ -103,26 +103,35 @@ def acknowledge_each(
     *,
     may_renew: bool,
     done: Callable[[SharedPartition, ErrorCode, str | None], None],
-) -> Generator[None, None, None]:
+) -> Generator[None, None, bool]:
     """Apply the acknowledgements of each partition, in steps; `done` is called for each.
 
     Those of one partition are one operation, and so one step.
+
+    Returns:
+        Whether those of any partition make sense. Then all partitions that the request names are
+        answered [share-partitions/fetch-answers].
     """
     group_id, member_id = key
+    make_sense = False
     for count, (each, wire) in enumerate(asked.items(), 1):
         batches = [
             AcknowledgedBatch(batch.first_offset, batch.last_offset, batch.acknowledge_types)
             for batch in wire
         ]
-        error = shape_error(batches, may_renew=may_renew)
-        found = error or find_partition(broker, each, may_read)
+        found: Partition | ErrorCode = ErrorCode.UNKNOWN_TOPIC_ID
+        if each[0] in broker.topics.by_id:
+            error = shape_error(batches, may_renew=may_renew)
+            found = error or find_partition(broker, each, may_read)
         if isinstance(found, ErrorCode):
             done(each, found, None)
         else:
+            make_sense = True
             share_key = ShareKey(group_id, *each)
             broker.share.acknowledge(share_key, member_id, batches, partial(done, each))
         if not count % READ_AT_ONCE:
             yield
+    return make_sense
 
 
 class Leaders:

@@ -10,6 +10,7 @@ others. Its connection is muted from the beginning then.
 
 from asyncio import TimerHandle
 from collections.abc import Generator
+from functools import partial
 
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.share_fetch import AcquiredRecords as AcquiredPart
@@ -70,7 +71,8 @@ class ShareFetching:
         # Answers to acknowledgements, and how many there will be; None before that is known.
         self._acknowledged: dict[SharedPartition, tuple[ErrorCode, str | None]] = {}
         self._acknowledgements: int | None = None
-        # With acknowledgements each partition of the request is answered.
+        # With acknowledgements that make sense each partition of the request is answered, otherwise
+        # those that have acknowledgements or an error.
         self._listed: dict[SharedPartition, ErrorCode] = {}
         # The answer if the request is refused after its acknowledgements were applied.
         self._refusal: ShareFetchResponse | None = None
@@ -121,7 +123,7 @@ class ShareFetching:
         asked = acknowledged_partitions(wanted)
         self._acknowledgements = len(asked)
         yield
-        yield from acknowledge_each(
+        make_sense = yield from acknowledge_each(
             self._broker,
             session.key,
             asked,
@@ -130,9 +132,15 @@ class ShareFetching:
             done=self._one_acknowledged,
         )
         if self._acknowledgements:
-            self._listed = yield from partition_errors(self._broker, wanted, self._may_read)
+            errors = yield from partition_errors(self._broker, wanted, self._may_read)
+            self._listed = {
+                each: error
+                for each, error in errors.items()
+                if make_sense or error or each in asked
+            }
         if is_final:
-            self._broker.loop.call_soon(self._broker.share.end_session, session)
+            ended = partial(self._broker.share.end_session, session, is_final=True)
+            self._broker.loop.call_soon(ended)
         if is_final or request.is_renew_ack:
             return {}
         if request.share_acquire_mode not in _ACQUIRE_MODES and session.partitions:
@@ -244,7 +252,7 @@ class ShareFetching:
             is_told = self._is_opening or partitions.get(wanted, False) or part is not NOTHING
             if not is_told and wanted not in self._listed:
                 continue
-            if wanted in partitions and wanted in found:
+            if wanted in partitions and wanted in found and not self._is_opening:
                 partitions[wanted] = bool(part.error)
             error = self._listed.get(wanted, ErrorCode.NONE)
             error, message = self._acknowledged.get(wanted, (error, None))

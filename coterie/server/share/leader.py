@@ -1,8 +1,8 @@
 """What a broker keeps for the share groups that read the partitions it leads.
 
-Share partitions are loaded by the first fetch and kept while their group has a session here. Every
-change that a member makes is persisted before it is answered; the end of a lock is persisted too,
-but nobody waits for it [share-partitions/leader].
+Share partitions are loaded by the first fetch and kept until a connection is closed that has opened
+a session of their group, and none is left. Every change that a member makes is persisted before it
+is answered; the end of a lock is persisted too, but nobody waits for it [share-partitions/leader].
 
 Locks end by one timer of the event loop, at the deadline of the first lock of all.
 """
@@ -10,7 +10,9 @@ Locks end by one timer of the event loop, at the deadline of the first lock of a
 from asyncio import TimerHandle
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
+from itertools import chain
 
+from coterie.coordinator.kernel.event import Event
 from coterie.coordinator.kernel.timer_wheel import TimingWheel
 from coterie.coordinator.share_partition.acknowledgement import (
     AcknowledgedBatch,
@@ -18,15 +20,17 @@ from coterie.coordinator.share_partition.acknowledgement import (
     acknowledge,
 )
 from coterie.coordinator.share_partition.in_flight import StateWrite, Transition
-from coterie.coordinator.share_partition.partition import SharePartition
+from coterie.coordinator.share_partition.partition import MemberRecords, SharePartition
 from coterie.coordinator.share_state.requests import NO_OFFSET, Read, ShareKey, StateResult, Write
 from coterie.protocol.errors import DEFAULT_MESSAGES, ErrorCode
+from coterie.protocol.messages.share_facts import LOCK_TIMEOUT, RELEASE
 from coterie.server.config.config import Config
-from coterie.server.config.share_leaders import ShareSettings, share_settings
+from coterie.server.config.share_leaders import ShareSettings
 from coterie.server.environment import Environment
 from coterie.server.logs.log_opener import LogOpener
 from coterie.server.logs.partition import OPEN, Partition
 from coterie.server.network.delayed_response import Exchange
+from coterie.server.share.failures import deliveries_failed
 from coterie.server.share.limits import READ_AT_ONCE
 from coterie.server.share.loaded import DROPPING, LoadedPartition, error_of_leader
 from coterie.server.share.reading import first_offset
@@ -60,6 +64,7 @@ class ShareLeader:
         opener: LogOpener,
         persister: Persister,
         slices: Slices,
+        keep: Callable[[Sequence[Event]], None],
     ) -> None:
         """Start with nothing.
 
@@ -69,13 +74,15 @@ class ShareLeader:
             opener: opens logs.
             persister: asks share coordinators.
             slices: long work.
+            keep: keeps events of groups.
         """
-        self._config = config
+        self._settings = config.share_leaders
         self._loop = environment.loop
         self._now_ms = environment.now_ms
         self._opener = opener
         self._persister = persister
         self._slices = slices
+        self._keep = keep
         self.sessions = ShareSessions(config.get_int("group.share.max.share.sessions"))
         self.has_ended = False
         self._loaded: dict[ShareKey, LoadedPartition] = {}
@@ -87,7 +94,7 @@ class ShareLeader:
 
     def settings(self, group_id: str) -> ShareSettings:
         """Return the settings of a group as they are now."""
-        return share_settings(self._config, group_id)
+        return self._settings.of(group_id)
 
     # --- partitions -------------------------------------------------------------------------------
 
@@ -201,6 +208,8 @@ class ShareLeader:
         def written(result: StateResult) -> None:
             if not result.error:
                 share.complete(transition)
+                given_up = [(transition.member_id, each) for each in transition.given_up]
+                self._note_failed(loaded, RELEASE, given_up)
                 self._changed(loaded)
                 done(ErrorCode.NONE, None)
                 return
@@ -219,6 +228,14 @@ class ShareLeader:
             done(ErrorCode.NONE, None)
         else:
             self._persist(loaded, transition.write, written)
+
+    def _note_failed(
+        self, loaded: LoadedPartition, cause: str, failed: Sequence[MemberRecords]
+    ) -> None:
+        """Note deliveries that have failed [journal/deliveries]."""
+        if failed:
+            fact = deliveries_failed(loaded.partition, cause, failed, self._now_ms())
+            self._keep([Event(loaded.key.group_id, fact)])
 
     def _persist(
         self, loaded: LoadedPartition, write: StateWrite, done: Callable[[StateResult], None]
@@ -254,21 +271,32 @@ class ShareLeader:
             connection.when_closed(session, partial(self.end_session, session))
         return session
 
-    def end_session(self, session: ShareSession) -> None:
-        """End a session, release what its member has acquired, and forget what nobody uses.
+    def end_session(self, session: ShareSession, *, is_final: bool = False) -> None:
+        """End a session, and release what its member has acquired.
 
-        Of a session of many partitions a part is released now, and the rest in later turns.
+        Of a session of many partitions a part is released now, and the rest in later turns. What
+        nobody uses then is forgotten when the connection is closed, as in Kafka.
+
+        Args:
+            session: the session.
+            is_final: whether its member has ended it, on a connection that may be open.
         """
         if not self.sessions.remove(session):
             return
+        group_id = session.key[0]
         session.connection.when_closed(session, None)
-        ending = self._ending[session.key] = self._released(session)
+        released = self._released(session)
+        if not is_final:
+            released = chain(released, self._forgotten(group_id))
+        elif any(ShareKey(group_id, *each) in self._loaded for each in session.partitions):
+            session.connection.when_closed(group_id, partial(self._forget_unused, group_id))
+        self._ending[session.key] = released
 
         def ended() -> None:
-            if self._ending.get(session.key) is ending:
+            if self._ending.get(session.key) is released:
                 del self._ending[session.key]
 
-        self._slices.begin(ending, ended)
+        self._slices.begin(released, ended)
 
     def _released(self, session: ShareSession) -> Iterator[None]:
         group_id, member_id = session.key
@@ -276,6 +304,12 @@ class ShareLeader:
             self.release(ShareKey(group_id, topic_id, index), member_id)
             if not count % READ_AT_ONCE:
                 yield
+
+    def _forget_unused(self, group_id: str) -> None:
+        self._slices.begin(self._forgotten(group_id), lambda: None)
+
+    def _forgotten(self, group_id: str) -> Iterator[None]:
+        """Forget the share partitions of a group, unless it has a session."""
         for count, key in enumerate([key for key in self._loaded if key.group_id == group_id], 1):
             if self.sessions.has_group(group_id):
                 return
@@ -313,8 +347,9 @@ class ShareLeader:
         if deadline_ms is None:
             self._locks.cancel(loaded.key)
             return
-        self._locks.arm(loaded.key, deadline_ms)
-        self._set_timer()
+        if self._locks.deadline_ms(loaded.key) != deadline_ms:
+            self._locks.arm(loaded.key, deadline_ms)
+            self._set_timer()
 
     def next_lock_ms(self) -> int | None:
         """Return when a lock may end next; None if nothing is locked."""
@@ -340,7 +375,9 @@ class ShareLeader:
                 loaded = self._loaded[key]
                 assert loaded.share is not None, f"{key} has locks"
                 limit = self.settings(key.group_id).delivery_limit
-                write = loaded.share.expire_locks(now_ms, limit)
+                failed: list[MemberRecords] = []
+                write = loaded.share.expire_locks(now_ms, limit, failed)
+                self._note_failed(loaded, LOCK_TIMEOUT, failed)
                 if write is not None:
                     # The records are available whether this succeeds or not.
                     self._persist(loaded, write, lambda _result: None)

@@ -31,8 +31,8 @@ class ShareSession:
         key: the group and the member.
         connection: the connection that has opened it.
         partitions: what it fetches, in the order of the next fetch; the value is whether the last
-            answer had an error for the partition, or it was added to an open session and none had
-            it yet: then the next one has it.
+            answer had an error for the partition, but for that of the opening request, or it was
+            added to an open session and none had it yet: then the next one has it.
         epoch: the epoch of the next request.
     """
 

@@ -9,13 +9,17 @@ const COLUMNS = {
   handover: ['partition', 'epoch', 'at', 'giver', 'taker', 'noticed', 'giveUp', 'takeOver', 'ended'],
   member: ['who', 'client', 'host', 'joined', 'left', 'entry', 'exit', 'evidence', 'caused'],
   partition: ['name', 'committed', 'end', 'lag', 'timeLag', 'stalled', 'moves', 'gap'],
+  shared: ['name', 'start', 'since', 'last', 'complete', 'waiting', 'most', 'accepted', 'released',
+    'timedOut', 'givenUp', 'again'],
+  poison: ['name', 'offset', 'deliveries', 'became', 'ended', 'from', 'to'],
+  failed: ['at', 'name', 'first', 'last', 'became', 'deliveries', 'ended', 'who'],
   caused: ['client', 'members', 'cause', 'rebalances', 'unowned', 'isComplete'],
   finding: ['severity', 'rule', 'group', 'subject', 'from', 'to', 'at', 'evidence', 'cost', 'groups',
     'silentFrom', 'silentTo', 'groupTimes'],
   segment: ['log', 'segment', 'records', 'keys', 'overwritten', 'tombstones', 'cleaned', 'damaged',
     'bytes'],
 };
-const TIMES = new Set(['started', 'completed', 'from', 'to', 'at']);
+const TIMES = new Set(['started', 'completed', 'from', 'to', 'at', 'since']);
 
 function named(kind, row, zero) {
   const found = {};
@@ -56,10 +60,9 @@ export function when(rebalance) {
   return rebalance.started === null ? rebalance.completed : rebalance.started;
 }
 
-// What numbers the states of a group: a classic group has generations, consumer groups (KIP-848) and
-// streams groups have epochs.
+// What numbers the states of a group: a classic group has generations, the others have epochs.
 export function unitOf(rebalance) {
-  return rebalance && ['consumer', 'streams'].includes(rebalance.type) ? 'epoch' : 'generation';
+  return rebalance && rebalance.type && rebalance.type !== 'classic' ? 'epoch' : 'generation';
 }
 
 // What the members of a group are given.
@@ -78,6 +81,9 @@ export function rowsOf(group) {
       bumps: rows('bump', group.bumps),
       handovers: rows('handover', group.handovers),
       caused: rows('caused', group.caused),
+      shared: rows('shared', group.shared),
+      poison: rows('poison', group.poison),
+      failed: rows('failed', group.failed),
     };
   return group.rows;
 }

@@ -1,6 +1,7 @@
 // What a page shows of a group: lanes of owners, charts over the same time, and tables.
 import { restartsOf, rowsOf, spanOf, unitOf, when, workOf } from './data.js';
 import { chart } from './chart.js';
+import { failedTable, poisonTable, sharedTable } from './deliveries.js';
 import { ownership } from './ownership.js';
 import { allRows, column, table } from './tables.js';
 import { inRange, range, watch } from './time.js';
@@ -51,6 +52,10 @@ const PARTS = [
   ['epochs', group => rowsOf(group).bumps.length, of => titled('Epochs', bumpTable(of))],
   ['handovers', group => rowsOf(group).handovers.length,
     of => titled('Slowest handovers', handoverTable(of))],
+  ['poison', group => rowsOf(group).poison.length, of => titled('Records that fail', poisonTable(of))],
+  ['shared', group => rowsOf(group).shared.length, of => titled('Share partitions', sharedTable(of))],
+  ['failed', group => rowsOf(group).failed.length,
+    of => titled('Newest deliveries not accepted', failedTable(of))],
   ['members', group => rowsOf(group).members.length, (of, span, title = 'Members') => titled(title, memberTable(of),
     () => newest(rowsOf(of()).members.length, of().memberCount, 'member'))],
   ['partitions', group => rowsOf(group).partitions.length, of => titled(of().tasks ? 'Partitions and tasks' : 'Partitions', partitionTable(of))],

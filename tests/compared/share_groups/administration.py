@@ -53,8 +53,7 @@ from coterie.protocol.messages.write_share_group_state import (
 )
 from tests.compared.share_groups.parts import Asked, Plain
 
-_GROUP_RESOURCE = 32
-_SETTLED_S = 0.15
+GROUP_RESOURCE = 32
 # Settings of groups, with values of which some are refused.
 _SETTINGS = {
     "share.delivery.count.limit": ("2", "3", "5", "10", "1", "11"),
@@ -72,10 +71,10 @@ def alter_group(group: str, name: str, value: str | None) -> Asked:
         name=name, config_operation=0 if value is not None else 1, value=value
     )
     resource = IncrementalAlterConfigsRequestResource(
-        resource_type=_GROUP_RESOURCE, resource_name=group, configs=[config]
+        resource_type=GROUP_RESOURCE, resource_name=group, configs=[config]
     )
     request = IncrementalAlterConfigsRequest(resources=[resource], validate_only=False)
-    return Asked(Plain(1, request), rest_s=_SETTLED_S)
+    return Asked(Plain(1, request), settles=group)
 
 
 class Administrator:
@@ -120,7 +119,7 @@ class Administrator:
 
     def delete_group(self, group: str) -> Asked:
         """Delete a group."""
-        return Asked(Plain(2, DeleteGroupsRequest(groups_names=[group])), rest_s=0.05)
+        return Asked(Plain(2, DeleteGroupsRequest(groups_names=[group])), settles=group)
 
     # -- offsets -----------------------------------------------------------------------------------
 
@@ -160,7 +159,7 @@ class Administrator:
                 for name in names
             ],
         )
-        return Asked(Plain(0, request), rest_s=0.05)
+        return Asked(Plain(0, request), settles=group)
 
     def delete_offsets(self, group: str, topics: list[str]) -> Asked:
         """Delete the start offsets of a group."""
@@ -171,7 +170,7 @@ class Administrator:
                 for each in self.random.sample(topics, min(len(topics), 2))
             ],
         )
-        return Asked(Plain(0, request), rest_s=0.05)
+        return Asked(Plain(0, request), settles=group)
 
     # -- the share coordinator ---------------------------------------------------------------------
 

@@ -25,15 +25,16 @@ from tests.compared.share_groups.parts import (
     Pause,
     Plain,
 )
-from tests.compared.share_groups.readers import LOADED_MS, UNSTEADY, Partition, Readers
+from tests.compared.share_groups.readers import SHORT_MS, UNSTEADY, Partition, Readers
 from tests.compared.transactions.coordinator_steps import End, InitProducer
 from tests.compared.transactions.data_steps import DeleteRecords, Produce
 from tests.compared.transactions.side import Who
 
 _PROPAGATION_S = 0.6
-_INITIALIZED_S = 0.1
 LONG_LOCK_MS, SHORT_LOCK_MS = 3_600_000, 1_000
 _EXPIRED_S = 1.3
+# A transaction lives as long as a conversation, however long it takes.
+_TRANSACTION_MS = 900_000
 
 
 @dataclass
@@ -109,7 +110,7 @@ class Conversation:
             yield from kind()
 
     def _begin(self) -> Iterator[Part]:
-        yield Asked(InitProducer(5, Who(self.producer), self.producer))
+        yield Asked(InitProducer(5, Who(self.producer), self.producer, timeout_ms=_TRANSACTION_MS))
         for group in self.groups:
             lock = str(LONG_LOCK_MS)
             yield alter_group(group, "share.record.lock.duration.ms", lock)
@@ -123,7 +124,7 @@ class Conversation:
                 member_epoch=0,
                 subscribed_topic_names=sorted(self.topics),
             )
-            yield Asked(Plain(1, request), rest_s=3 * _INITIALIZED_S)
+            yield Asked(Plain(1, request), settles=group)
             yield Asked(Plain(1, request))
 
     # -- choices -----------------------------------------------------------------------------------
@@ -174,8 +175,7 @@ class Conversation:
             rack_id=self.random.choice((None,) * 20 + ("r1", "r2", " ")),
             subscribed_topic_names=names,
         )
-        rest_s = _INITIALIZED_S if names is not None else 0.0
-        yield Asked(Plain(1, request), rest_s=rest_s)
+        yield Asked(Plain(1, request), settles=group)
         if names is not None and self._maybe(0.5):
             request = ShareGroupHeartbeatRequest(
                 group_id=group, member_id=member, member_epoch=self.epochs.get((group, member), 0)
@@ -205,7 +205,7 @@ class Conversation:
         fetch = self.readers.fetch(group, member)
         request: Any = fetch.step.request(None)  # type: ignore[arg-type]
         waits = request.share_session_epoch > 0 and request.max_records and not request.is_renew_ack
-        if not waits or request.max_wait_ms == LOADED_MS:
+        if not waits or request.max_wait_ms > SHORT_MS:
             yield fetch
             return
         request.max_wait_ms, request.min_bytes, request.max_bytes = 400, 1, 1 << 20
@@ -240,7 +240,14 @@ class Conversation:
         yield Asked(End(5, Who(self.producer), self._maybe(0.5)), rest_s=0.03)
 
     def _delete_records(self) -> Iterator[Part]:
+        """Delete records that nobody has acquired.
+
+        In Kafka those that somebody has hold the start offset until their locks end, though they
+        are below it [share-partitions/log-start].
+        """
         name, index = self._named()
+        if self.readers.holds((self.topic_ids[name], index)):
+            return
         yield Asked(DeleteRecords(2, name, index, self.random.randrange(4)), rest_s=0.03)
 
     # -- administrators ----------------------------------------------------------------------------

@@ -46,11 +46,13 @@ class Asked(NamedTuple):
         step: the request.
         connection: on which it is sent.
         rest_s: how long brokers then get for what follows in the background.
+        settles: the group about which something follows in the background.
     """
 
     step: Step
     connection: int = ADMIN
     rest_s: float = 0.0
+    settles: str | None = None
 
 
 class Closing(NamedTuple):

@@ -26,18 +26,21 @@ from tests.compared.share_groups.parts import (
 
 # Topic id and number.
 Partition = tuple[bytes, int]
-# A fetch that may begin to load share partitions waits until they are surely loaded.
-LOADED_MS = 400
+# A fetch that may begin to load share partitions waits until they are surely loaded. Of one alone
+# it does not have to wait so long: without a least size it is answered when that is loaded.
+_LOADED_MS, _ONE_LOADED_MS = 2_500, 5_000
 # With 0 Kafka sometimes finds nothing: the end of the wait and the first look meet each other.
-_SHORT_MS = 25
+SHORT_MS = 25
 MORE_THAN_THERE_IS = 1 << 30
-RELEASED_S = 0.06
+RELEASED_S = 0.15
 # After a change of states by others share partitions may have to be loaded at any time.
 UNSTEADY = 1_000_000
 _RELEASE, _RENEW = 2, 4
-# This member has one partition. Those with several have no small limits: in which order several
-# partitions come to be read after one another is a matter of a hash in Kafka.
+# This member asks for one partition. Where there are several there are no small limits: in which
+# order several partitions come to be read after one another is a matter of a hash in Kafka, and it
+# reads those at which it looks for the first time and the others separately, each with the limit.
 SINGLE = "m0"
+_NO_LIMIT_BYTES, _NO_LIMIT_RECORDS = 1 << 20, 100_000
 
 
 @dataclass
@@ -103,14 +106,20 @@ class Readers:
             group_id=group if self._maybe(0.995) else None,
             member_id=member if self._maybe(0.99) else self.random.choice(("", None, "m" * 37)),
             share_session_epoch=epoch,
-            max_wait_ms=_SHORT_MS,
+            max_wait_ms=SHORT_MS,
             min_bytes=self.random.choice((1, 1, 1, 0)),
-            max_bytes=self.random.choice((1 << 20,) * 7 + (1, 150, 0)),
-            max_records=self._max_records(member, acknowledged),
+            max_bytes=self.random.choice((_NO_LIMIT_BYTES,) * 7 + (1, 150, 0)),
+            max_records=self._max_records(acknowledged),
             batch_size=self.random.choice((500, 500, 1, 3)),
             topics=self._topics(added, acknowledged, ShareFetchTopic, ShareFetchPartition),
             forgotten_topics_data=self._forgotten(session),
         )
+        fetched = {*added, *acknowledged}
+        if session is not None and epoch:
+            fetched |= session.partitions
+        if len(fetched) > 1:
+            request.max_bytes = request.max_bytes and _NO_LIMIT_BYTES
+            request.max_records = request.max_records and _NO_LIMIT_RECORDS
         if version > 1:
             request.share_acquire_mode = self.random.choice((0,) * 30 + (1,) * 20 + (2,))
             self._renew(request, acknowledged)
@@ -118,7 +127,9 @@ class Readers:
         loads = loads or session is None or not session.partitions.issuperset(acknowledged)
         if loads and not request.is_renew_ack:
             self.unsteady[group] = max(0, self.unsteady.get(group, 0) - 1)
-            request.max_wait_ms, request.min_bytes = LOADED_MS, MORE_THAN_THERE_IS
+            request.max_wait_ms, request.min_bytes = _LOADED_MS, MORE_THAN_THERE_IS
+            if len(fetched) == 1:
+                request.max_wait_ms, request.min_bytes = _ONE_LOADED_MS, 0
             request.max_bytes = MORE_THAN_THERE_IS
             request.max_records = request.max_records or MORE_THAN_THERE_IS
         rest_s = RELEASED_S if epoch == -1 else 0.0
@@ -164,19 +175,17 @@ class Readers:
             return self.random.choice((0, 0, -1, -1, session.epoch + 1, session.epoch - 1, -2))
         return session.epoch
 
-    def _max_records(self, member: str, acknowledged: dict[Partition, list[Any]]) -> int:
+    def _max_records(self, acknowledged: dict[Partition, list[Any]]) -> int:
         types = {t for each in acknowledged.values() for b in each for t in b.acknowledge_types}
         if _RELEASE in types:
             # When what is released can be acquired is a matter of time.
             return 0
-        if member != SINGLE:
-            return self.random.choice((100_000,) * 6 + (0,))
         return self.random.choice((500, 500, 500, 1, 2, 3, 7, 20, 0))
 
     def _some(self, member: str) -> list[Partition]:
         if member == SINGLE:
             return [self.random.choice(self.partitions)]
-        found = self.random.sample(self.partitions, min(len(self.partitions), 1 + self._maybe(0.5)))
+        found = self.random.sample(self.partitions, min(len(self.partitions), 1 + self._maybe(0.3)))
         if self._maybe(0.05):
             found.append((self.partitions[0][0], 9))
         return found
@@ -337,6 +346,15 @@ class Readers:
                 for batch in part.acknowledgement_batches:
                     if batch.acknowledge_types != [_RENEW]:
                         held.difference_update(range(batch.first_offset, batch.last_offset + 1))
+
+    def holds(self, partition: Partition) -> bool:
+        """Return whether somebody may have acquired records of a partition."""
+        return any(
+            offsets
+            for (_, held), holders in self.held.items()
+            if held == partition
+            for offsets in holders.values()
+        )
 
     def closed(self, connection: int) -> None:
         """Forget the sessions of a connection."""

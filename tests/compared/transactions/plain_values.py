@@ -108,4 +108,6 @@ def plain_batch(data: bytes, side: Side) -> dict[str, Any]:
     # The checksum covers what differs; that it is right is checked elsewhere.
     del fields["crc"]
     fields["records"] = data[_HEADER.size :].hex()
+    if len(data) < LOG_OVERHEAD_BYTES + fields["length"]:
+        fields["cut"] = True
     return fields

@@ -88,6 +88,7 @@ _CLIENTS = (
     " ClientRebootstrapTest"
     " consumer.SaslPlainPlaintextConsumerTest admin.DescribeAuthorizedOperationsTest"
     " security.GroupAuthorizerIntegrationTest"
+    " consumer.ShareConsumerTest consumer.ShareConsumerRackAwareTest"
 )
 _API = (
     "PlaintextProducerSendTest PlaintextConsumerAssignorsTest TransactionsTest"
@@ -104,6 +105,7 @@ _SERVER = (
     " OffsetDeleteRequestTest OffsetFetchRequestTest ProduceRequestTest SyncGroupRequestTest"
     " TxnOffsetCommitRequestTest WriteTxnMarkersRequestTest SaslApiVersionsRequestTest"
     " StreamsGroupHeartbeatRequestTest StreamsGroupDescribeRequestTest"
+    " ShareGroupHeartbeatRequestTest ShareGroupDescribeRequestTest ShareFetchAcknowledgeRequestTest"
 )
 _TOOLS = (
     "consumer.ConsoleConsumerTest consumer.group.DescribeConsumerGroupTest"
@@ -112,10 +114,9 @@ _TOOLS = (
     " consumer.group.DeleteOffsetsConsumerGroupCommandIntegrationTest"
     " GetOffsetShellTest"
 )
-# Tests of share groups, and single ones of streams groups, are left out; the classes about streams
-# groups alone run.
+# Single tests of share and streams groups are left out; the classes about them alone run.
 _LEFT_OUT = ".*(Share|Streams).*"
-_LEFT_OUT_OF_STREAMS = ".*Share.*"
+_OF_ONE_TYPE = ("Share", "Streams")
 _FEWER_APIS = "no groups of other types"
 _NO_TIERS = "no tiered storage"
 # KAFKA-20915: now and then, if no record comes within the 500 ms of a Fetch.
@@ -224,7 +225,7 @@ def _execute(around: Surroundings, jars: Path, classes: Path, name: str, report:
         "--details=testfeed",
         f"--reports-dir={report}",
         "--include-classname=.*",
-        f"--exclude-methodname={_LEFT_OUT_OF_STREAMS if 'Streams' in name else _LEFT_OUT}",
+        *_left_out(name),
         "--config=junit.jupiter.execution.timeout.testable.method.default=90s",
         "--config=junit.jupiter.execution.timeout.thread.mode.default=SEPARATE_THREAD",
         "--config=junit.jupiter.extensions.autodetection.enabled=true",
@@ -240,6 +241,13 @@ def _execute(around: Surroundings, jars: Path, classes: Path, name: str, report:
         child.kill()
     shutil.rmtree(brokers)
     return child.last_lines()
+
+
+def _left_out(name: str) -> list[str]:
+    """Return the option that leaves out tests of a class that are about groups of other types."""
+    if any(each in name for each in _OF_ONE_TYPE):
+        return []
+    return [f"--exclude-methodname={_LEFT_OUT}"]
 
 
 def _line(name: str, outcomes: Sequence[Outcome], *, was_kept: bool) -> str:

@@ -61,5 +61,5 @@ def test_only_libraries_that_speak_the_protocol_get_settings_for_it() -> None:
     with Broker() as broker:
         with pytest.raises(WrongUse, match="confluent-kafka does"):
             broker.client_config("aiokafka", group_id="g", protocol="consumer")
-        with pytest.raises(WrongUse, match="classic, consumer or share"):
+        with pytest.raises(WrongUse, match="classic, consumer, share or streams"):
             broker.client_config("confluent-kafka", group_id="g", protocol="new")

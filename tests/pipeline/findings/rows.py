@@ -149,6 +149,9 @@ def found(
         "lag_1m": TABLES["lag_1m"].schema,
         "epoch_bumps": TABLES["epoch_bumps"].schema,
         "epoch_handovers": TABLES["epoch_handovers"].schema,
+        "share_partitions": TABLES["share_partitions"].schema,
+        "poison_records": TABLES["poison_records"].schema,
+        "expired_locks": TABLES["share_deliveries"].schema,
     }
     tables = {
         name: pa.Table.from_pylist(rows.get(name, []), schema) for name, schema in schemas.items()

@@ -266,6 +266,9 @@ def tables_of(groups: Iterable[SimulatedGroup]) -> dict[str, pa.Table]:
         "lag_1m": lag_1m(minutes, ends),
         "epoch_bumps": _table([], TABLES["epoch_bumps"].schema),
         "epoch_handovers": _table([], TABLES["epoch_handovers"].schema),
+        "share_partitions": _table([], TABLES["share_partitions"].schema),
+        "poison_records": _table([], TABLES["poison_records"].schema),
+        "expired_locks": _table([], TABLES["share_deliveries"].schema),
     }
 
 

@@ -70,6 +70,10 @@ def group_rows(facts: list[Any], monkeypatch: pytest.MonkeyPatch) -> GroupRows:
         pa.Table.from_pylist([], TABLES["lag_1m"].schema),
         tables["epoch_bumps"],
         tables["epoch_handovers"],
+        *(
+            TABLES[name].schema.empty_table()
+            for name in ("share_partitions", "poison_records", "share_deliveries")
+        ),
     )
 
 

@@ -28,7 +28,7 @@ from coterie.pipeline.lag import committed_in
 from coterie.pipeline.ranges import log_end
 from coterie.pipeline.segments import NoSuchLog, find_partitions
 from coterie.protocol.errors import ErrorCode
-from coterie.protocol.topic_names import JOURNAL_TOPIC, OFFSETS_TOPIC
+from coterie.protocol.topic_names import JOURNAL_TOPIC, OFFSETS_TOPIC, SHARE_GROUPS_TOPIC
 from tests.live.broker_process import FAST_GROUPS, BrokerProcess
 from tests.pipeline.test_kafka_input import GROUPS, commit, join_a_group
 
@@ -127,7 +127,11 @@ def test_new_commits_become_rows(followed: Followed) -> None:
     followed.wait(lambda: followed.store.rows("log_ends") == PARTITIONS)
     about = followed.store.about(identity)
     assert about["paths"] == ["kafka://" + followed.server.bootstrap]
-    assert about["partitions"] == {OFFSETS_TOPIC: 4, JOURNAL_TOPIC: None}
+    assert about["partitions"] == {
+        OFFSETS_TOPIC: 4,
+        JOURNAL_TOPIC: None,
+        SHARE_GROUPS_TOPIC: None,
+    }
 
 
 def test_every_record_counts_once_although_the_server_is_killed(
@@ -184,7 +188,7 @@ def test_following_waits_for_a_server_that_has_not_started(
 def test_journal_is_followed_when_it_appears(
     followed: Followed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(follow_wire, "_JOURNAL_EVERY_S", 0.1)
+    monkeypatch.setattr(follow_wire, "_TOPICS_EVERY_S", 0.1)
     followed.commit(1)
     identity = identity_of(str(followed.server.data_dir))
     assert followed.store.about(identity)["partitions"][JOURNAL_TOPIC] is None

@@ -56,7 +56,7 @@ class Directory:
             value = log.encode_value(
                 log.OffsetCommitValue(offset=offset, metadata="", commit_timestamp=at_ms)
             )
-        self._append(self.home(group), key, value, at_ms, producer)
+        self.append(self.home(group), key, value, at_ms, producer)
 
     def marker(self, group: str, producer: int, at_ms: int, *, commit: bool) -> None:
         """End a transaction."""
@@ -93,11 +93,11 @@ class Directory:
             members=members,
         )
         key = log.encode_key(log.GroupMetadataKey(group=group))
-        self._append(self.home(group), key, log.encode_value(value), at_ms)
+        self.append(self.home(group), key, log.encode_value(value), at_ms)
 
     def tombstone(self, group: str, at_ms: int) -> None:
         """Delete a group."""
-        self._append(
+        self.append(
             self.home(group), log.encode_key(log.GroupMetadataKey(group=group)), None, at_ms
         )
 
@@ -106,7 +106,7 @@ class Directory:
         name = f"{JOURNAL_TOPIC}-0"
         for fact in facts:
             key, value = encode_fact(group, fact)
-            self._append(name, key, value, fact.at_ms)
+            self.append(name, key, value, fact.at_ms)
 
     def misplace(self, group: str) -> None:
         """Move the last record of a group to another partition."""
@@ -146,9 +146,10 @@ class Directory:
         records = self.logs.setdefault(name, [])
         return records[-1].offset + 1 if records else 0
 
-    def _append(
+    def append(
         self, name: str, key: bytes, value: bytes | None, at_ms: int, producer: int = -1
     ) -> None:
+        """Append a record to the directory of a partition."""
         offset = self._next(name)
         attributes = 0 if producer < 0 else TRANSACTIONAL
         batch = encode_batch(

@@ -12,6 +12,12 @@ from coterie.protocol.messages.consumer_group_facts import GroupTypeChanged, Sta
 from coterie.protocol.messages.journal_records import decode_fact
 from coterie.protocol.messages.offset_facts import ExpiredOffset, ExpiredTopic, OffsetsExpired
 from coterie.protocol.messages.partition_facts import PartitionLoaded, PartitionUnloaded
+from coterie.protocol.messages.share_facts import (
+    LOCK_TIMEOUT,
+    RELEASE,
+    DeliveriesFailed,
+    FailedDelivery,
+)
 from coterie.protocol.records import decode_records, iterate_batches
 from tests.unit.cli.test_groups_history import AT_MS, UUID, began, completed, joined
 
@@ -148,6 +154,52 @@ def lines_of(*some: facts.Fact) -> list[str]:
                 kept_ms=44_000,
             ),
             "- i1 is away                epoch 4, its partitions wait 44.00 s for it",
+        ),
+        (
+            DeliveriesFailed(
+                at_ms=AT_MS,
+                topic="orders",
+                partition=2,
+                cause=LOCK_TIMEOUT,
+                deliveries=[
+                    FailedDelivery(
+                        member_id="a",
+                        first_offset=7,
+                        last_offset=8,
+                        delivery_count=4,
+                        given_up=False,
+                    ),
+                    FailedDelivery(
+                        member_id="a",
+                        first_offset=11,
+                        last_offset=11,
+                        delivery_count=5,
+                        given_up=True,
+                    ),
+                ],
+            ),
+            (
+                "! 3 records timed out       orders-2 at 7-8, 11, held by a, delivered 5 times, 1"
+                " given up"
+            ),
+        ),
+        (
+            DeliveriesFailed(
+                at_ms=AT_MS,
+                topic="orders",
+                partition=2,
+                cause=RELEASE,
+                deliveries=[
+                    FailedDelivery(
+                        member_id="a",
+                        first_offset=11,
+                        last_offset=11,
+                        delivery_count=5,
+                        given_up=True,
+                    )
+                ],
+            ),
+            "! 1 record given up         orders-2 at 11, released by a, delivered 5 times",
         ),
         (
             facts.StaticMemberReplaced(

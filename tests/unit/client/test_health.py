@@ -452,9 +452,10 @@ def test_check_finds(
 
 def test_every_check_is_shown() -> None:
     from tests.unit.client.test_health_of_consumer_groups import FOUND as OF_CONSUMER_GROUPS
+    from tests.unit.client.test_health_of_share_groups import FOUND as OF_SHARE_GROUPS
     from tests.unit.client.test_health_of_streams_groups import FOUND as OF_STREAMS_GROUPS
 
-    shown = (*FOUND, *OF_CONSUMER_GROUPS, *OF_STREAMS_GROUPS)
+    shown = (*FOUND, *OF_CONSUMER_GROUPS, *OF_SHARE_GROUPS, *OF_STREAMS_GROUPS)
     assert {check for check, *_ in shown} == set(CHECKS)
 
 

@@ -5,7 +5,12 @@ from typing import Any
 import pytest
 
 from coterie.address import Address
-from coterie.client.group_description import DescribedMember, GroupDescription
+from coterie.client.group_description import (
+    DescribedMember,
+    DescribedSubtopology,
+    DescribedTopology,
+    GroupDescription,
+)
 from coterie.client.nodes import Node
 from coterie.client.waiting import Phase, Wait, phase_of
 from coterie.protocol.messages import consumer_group_facts as epochs
@@ -189,3 +194,48 @@ def test_a_target_that_is_due_waits_for_any_heartbeat() -> None:
     (wait,) = waits(phase_of(seen, None))
     assert (wait.member, wait.what) == (None, "ConsumerGroupHeartbeat")
     assert "epoch 8" in wait.why
+
+
+def test_what_members_are_owed_says_who_has_joined() -> None:
+    """The broker itself knows which JoinGroups wait for their answers."""
+    owed = {"a": None, "b": "JoinGroup", "c": "JoinGroup"}
+    found = phase_of(
+        group("PreparingRebalance", member("a"), member("b"), member("c")),
+        [joined("c", T_MS), began(T_MS, member_id="c")],
+        owed,
+    )
+    assert found.joined == ["b", "c"]
+    assert [(each.member_id, each.until_ms, each.is_certain) for each in waits(found)] == [
+        ("a", T_MS + POLL_MS, True),
+    ]
+    # The first facts of a journal come after the first looks.
+    unrecorded = phase_of(group("PreparingRebalance", member("a"), member("b")), None, owed)
+    assert unrecorded.joined == ["b"]
+    assert [(each.member_id, each.until_ms) for each in waits(unrecorded)] == [("a", None)]
+
+
+def test_what_members_are_owed_says_who_has_synced() -> None:
+    found = phase_of(
+        group("CompletingRebalance", member("a"), member("b")),
+        [
+            joined("b", T_MS),
+            began(T_MS),
+            facts.JoinCompleted(
+                at_ms=T_MS + 1, generation_id=2, protocol_type="consumer", protocol_name="range",
+                leader="a", member_count=2, began_ms=T_MS, join_ms=1, ended_by="all joined",
+            ),
+        ],
+        {"a": None, "b": "SyncGroup"},
+    )  # fmt: skip
+    assert (found.joined, found.synced) == (["a", "b"], ["b"])
+    assert [(each.member_id, each.what) for each in waits(found)] == [("a", "SyncGroup")]
+
+
+def test_a_streams_group_that_is_not_ready_waits_for_its_topics() -> None:
+    part = DescribedSubtopology("0", {"here": 3, "missing": None}, {}, [], {})
+    described = group(
+        "NotReady", member("a", member_epoch=1), group_epoch=2, assignment_epoch=2
+    )._replace(type="streams", topology=DescribedTopology(0, [part]))
+    assert [each[2:5] for each in waits(phase_of(described, None))] == [
+        ("its topics", None, "the partitions of missing are not known"),
+    ]

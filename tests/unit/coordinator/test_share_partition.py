@@ -283,6 +283,17 @@ def test_aborted_records_are_archived_and_cut_out() -> None:
     assert (other.start_offset, other.next_fetch_offset()) == (0, 2)
 
 
+def test_start_offset_does_not_move_before_a_lock_ends() -> None:
+    """The timer of locks may come before the first of them ends; then nothing is written."""
+    partition = SharePartition(0, 0)
+    assert fetch(partition, log(2, 2), aborted=[LogBatch(0, 1)]) == [(2, 3, 1)]
+    assert partition.expire_locks(LOCK_MS - 1, 5) is None
+    assert partition.start_offset == 0
+    write = partition.expire_locks(LOCK_MS, 5)
+    assert write is not None
+    assert (write.start_offset, partition.start_offset) == (0, 2)
+
+
 def test_aborted_records_do_not_reach_the_limit() -> None:
     """The start offset moves over them without a write where they would stop the group."""
     partition = SharePartition(0, 0)
@@ -308,6 +319,17 @@ def test_log_start_moves_over_records_in_flight() -> None:
     assert partition.start_offset == 10
     partition.move_log_start(20)
     assert partition.next_fetch_offset() == 20
+
+
+def test_log_start_moves_the_start_offset_no_further() -> None:
+    """Records behind it that are done count with the next write, as in Kafka."""
+    partition, batches = SharePartition(0, 0), log(5, 5)
+    fetch(partition, batches, max_records=5)
+    done(partition, say(partition, 0, 1, RELEASE, REJECT))
+    partition.move_log_start(1)
+    assert (partition.start_offset, partition.next_fetch_offset()) == (1, 5)
+    done(partition, say(partition, 4, 4, ACCEPT))
+    assert partition.start_offset == 2
 
 
 def test_compacted_batches_are_archived() -> None:

@@ -60,6 +60,7 @@ def test_messages_without_an_api_are_log_records_or_payloads_of_members() -> Non
         "offset_facts",
         "partition_facts",
         "security_records",
+        "share_facts",
         "share_group_records",
         "share_state_records",
         "streams_group_records",

@@ -40,6 +40,7 @@ from coterie.protocol.messages.journal_records import (
 )
 from coterie.protocol.messages.offset_facts import ExpiredOffset, ExpiredTopic, OffsetsExpired
 from coterie.protocol.messages.partition_facts import PartitionLoaded, PartitionUnloaded
+from coterie.protocol.messages.share_facts import LOCK_TIMEOUT, DeliveriesFailed, FailedDelivery
 
 AT_MS = 1_795_298_400_000
 
@@ -228,6 +229,21 @@ OTHERS: list[Fact] = [
     RegexResolved(at_ms=1, regex="a.*", topic_count=3, gained=2, lost=1),
     StaticMemberLeft(
         at_ms=1, group_instance_id="i", member_id="a", client_id="c", epoch=3, kept_ms=2**40
+    ),
+    DeliveriesFailed(
+        at_ms=1,
+        topic="t",
+        partition=3,
+        cause=LOCK_TIMEOUT,
+        deliveries=[
+            FailedDelivery(
+                member_id="a",
+                first_offset=2**40,
+                last_offset=2**41,
+                delivery_count=5,
+                given_up=True,
+            )
+        ],
     ),
 ]
 

@@ -6,7 +6,12 @@ import pytest
 
 from coterie.coordinator.share_state.requests import ShareKey
 from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.share_acknowledge import (
+    ShareAcknowledgePartition,
+    ShareAcknowledgeTopic,
+)
 from coterie.protocol.messages.share_fetch import ShareFetchTopic, ShareForgottenTopic
+from coterie.protocol.messages.share_session_parts import AcknowledgementBatch
 from coterie.protocol.records import iterate_batches
 from coterie.server.share import sessions
 from tests.unit.server.manual import Client, restarted
@@ -193,6 +198,31 @@ class TestSessions:
         again = two.fetch(share_session_epoch=-1, topics=[])
         assert again.error_code == ErrorCode.SHARE_SESSION_NOT_FOUND
 
+    def test_share_partitions_are_kept_until_the_connection_is_closed(self) -> None:
+        """[share-partitions/leader]"""
+        sharing = Sharing(4)
+        one, two = sharing.member("one"), sharing.member("two")
+        assert one.acquire(max_records=1, max_wait_ms=500) == [(0, 3, 1)]
+        one.fetch(share_session_epoch=-1, topics=[])
+        one.client.loop.turn()
+        key = ShareKey(GROUP, sharing.topic_id, 0)
+        assert sharing.broker.share.known(key) is not None
+        two.fetch(topics=[])
+        one.client.connection.connection_lost(None)
+        assert sharing.broker.share.known(key) is not None, "the group has another session"
+        two.client.connection.connection_lost(None)
+        assert sharing.broker.share.known(key) is None
+
+    def test_connection_is_closed_after_the_last_session(self) -> None:
+        """What a group without sessions has loaded is forgotten."""
+        sharing = Sharing(4)
+        one = sharing.member("one")
+        assert one.acquire(max_wait_ms=500) == [(0, 3, 1)]
+        one.fetch(share_session_epoch=-1, topics=[])
+        one.client.loop.turn()
+        one.client.connection.connection_lost(None)
+        assert sharing.broker.share.known(ShareKey(GROUP, sharing.topic_id, 0)) is None
+
     def test_connection_that_opened_it_ends_it(self) -> None:
         sharing = Sharing(2)
         one, two = sharing.member("one"), sharing.member("two")
@@ -248,6 +278,53 @@ class TestErrors:
         assert part.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
         ended = one.acknowledge((0, 0, ACCEPT), share_session_epoch=1)
         assert ended[0] == ErrorCode.SHARE_SESSION_NOT_FOUND
+
+    def test_of_the_opening_fetch_is_told_once(self) -> None:
+        """[share-partitions/fetch-answers]: with a later one the next answer names it again."""
+        sharing = Sharing()
+        sharing.set_group(auto_offset_reset="by_duration:PT1H")
+        one = sharing.member("one")
+        assert lone_part(one.fetch(max_wait_ms=500)).error_code == ErrorCode.OFFSET_NOT_AVAILABLE
+        sharing.set_group(auto_offset_reset="latest")
+        for _ in range(2):
+            # The first one loads the share partition, and does not wait for that.
+            assert one.fetch(topics=[]).responses == []
+
+    def test_of_partitions_without_acknowledgements(self) -> None:
+        """[share-partitions/acknowledgement-shape]: those that do not exist are answered."""
+        sharing = Sharing(1)
+        one = sharing.member("one")
+        assert one.acquire(max_wait_ms=500) == [(0, 0, 1)]
+        assert one.acknowledged().responses == []
+        known = ShareAcknowledgePartition(partition_index=0, acknowledgement_batches=[])
+        unknown = ShareAcknowledgePartition(partition_index=9, acknowledgement_batches=[])
+        topic = ShareAcknowledgeTopic(topic_id=sharing.topic_id, partitions=[known, unknown])
+        part = lone_part(one.acknowledged(topics=[topic]))
+        assert part.partition_index == 9
+        assert part.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        bad = ShareAcknowledgePartition(
+            partition_index=0, acknowledgement_batches=[AcknowledgementBatch.of(1, 0, [ACCEPT])]
+        )
+        topic = ShareAcknowledgeTopic(topic_id=bytes([9] * 16), partitions=[bad])
+        part = lone_part(one.acknowledged(topics=[topic]))
+        assert part.error_code == ErrorCode.UNKNOWN_TOPIC_ID, "before the shape is looked at"
+
+    def test_named_partitions_are_answered_with_acknowledgements_that_make_sense(self) -> None:
+        """[share-partitions/fetch-answers]"""
+        sharing = Sharing(1)
+        one = sharing.member("one")
+        assert one.acquire(max_wait_ms=500) == [(0, 0, 1)]
+        sharing.broker.controller.create("other", 1, {})
+        other = sharing.broker.topics.by_name["other"].topic_id
+        named = ShareAcknowledgePartition(partition_index=0, acknowledgement_batches=[])
+        for first, answered in ((1, 1), (0, 2)):
+            batches = [AcknowledgementBatch.of(first, 0, [ACCEPT])]
+            asked = ShareAcknowledgePartition(partition_index=0, acknowledgement_batches=batches)
+            topics = [
+                ShareAcknowledgeTopic(topic_id=sharing.topic_id, partitions=[asked]),
+                ShareAcknowledgeTopic(topic_id=other, partitions=[named]),
+            ]
+            assert len(one.acknowledged(topics=topics).responses) == answered
 
     def test_of_a_deleted_topic(self) -> None:
         sharing = Sharing(1)

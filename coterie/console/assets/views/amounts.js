@@ -1,5 +1,5 @@
-// Sizes of bytes as text.
-import { UNKNOWN } from '/shared/words.js';
+// Sizes of bytes, and what is written in a second, as text.
+import { UNKNOWN, short } from '/shared/words.js';
 
 const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
 
@@ -11,4 +11,14 @@ export function size(bytes) {
     unit++;
   }
   return `${unit ? value.toFixed(1) : value} ${UNITS[unit]}`;
+}
+
+export function isKnown(rate) {
+  return rate !== null && rate !== undefined;
+}
+
+// "12.3 records/s, 1.2 KiB/s" of a topic or of all; nothing while it is not known.
+export function written({ records_per_s: records, bytes_per_s: bytes }) {
+  return [isKnown(records) ? `${short(records)} records/s` : '', isKnown(bytes) ? `${size(Math.round(bytes))}/s` : '']
+    .filter(Boolean).join(', ');
 }

@@ -10,7 +10,7 @@ import { moveOn, range, setRange, setWhole, watch } from '/shared/time.js';
 import { HOUR, MINUTE, duration, moment } from '/shared/words.js';
 import { changeButtons } from '/views/changes.js';
 import { stateBadge } from '/views/group_list.js';
-import { memberTable, partitionTable, topologyTable } from '/views/group_tables.js';
+import { memberTable, partitionTable, recordTable, topologyTable } from '/views/group_tables.js';
 import { phaseBox } from '/views/phase.js';
 import { replayPart } from '/views/replay.js';
 import { unownedBy } from '/views/unowned.js';
@@ -22,13 +22,15 @@ const LEAST_MS = 10_000;
 const TICK_MS = 1_000, LAG_STEP_MS = 1_000;
 // A lag holds until the next look, which comes before that; what is not looked at any more does not go on.
 const LAG_HOLDS_MS = 3_000;
+// Of these types it is recorded who owned which partition, and how else they could have been assigned.
+const OWNED_BY_LOG = ['classic', 'consumer'];
 // What is shown around the moment that an address names.
 const AROUND_MS = MINUTE;
 
 export function open(main, params) {
   const id = params.group;
-  let now = null, group = null, end = Date.now(), windowMs = 15 * MINUTE, body = null, lag = null, members = null, partitions = null, topology = null;
-  let unowned = new Map();
+  let now = null, group = null, end = Date.now(), windowMs = 15 * MINUTE, body = null, lag = null, members = null, partitions = null, topology = null, records = null;
+  let unowned = new Map(), heard = null, bare = null;
   const [head, times, past, lagHost, lists] = ['div', 'div', 'div', 'div', 'div'].map(tag => document.createElement(tag));
   const phase = phaseBox(), wrong = wrongList({ ofGroup: true }), replay = replayPart(id);
   main.append(head, phase.element, wrong.element, times, lagHost, past, lists, replay.element);
@@ -68,7 +70,9 @@ export function open(main, params) {
         Up to now</button>` : html`<span class="note">Drag over a drawing to choose a time.</span>`}</div>
       ${now && now.exists && !now.has_journal ? html`<p class="note">This broker keeps no journal: who caused a rebalance,
         and for whom a group waits, is not recorded.</p>` : nothing}
-      ${group && !group.owned.length ? html`<p class="note">No owner has been recorded yet.</p>` : nothing}`, times);
+      ${group && !group.owned.length ? html`<p class="note">${OWNED_BY_LOG.includes(now && now.type)
+        ? 'No owner has been recorded yet.' : 'The owners of groups of this type are not recorded over time.'}</p>` : nothing}`, times);
+    replay.update(now === null || !now.exists || OWNED_BY_LOG.includes(now.type));
   }
 
   function drawHistory() {
@@ -108,15 +112,32 @@ export function open(main, params) {
       lists.prepend(Object.assign(document.createElement('h2'), { textContent: 'Topology now' }), topology.element);
     }
     if (!members) {
+      [heard, bare] = ['p', 'p'].map(tag => Object.assign(document.createElement(tag), { className: 'note' }));
+      bare.textContent = 'No offset is committed, and no partition has an owner.';
       members = memberTable(() => now);
       partitions = partitionTable(() => now, row => unowned.get(`${row.topic}-${row.partition}`) ?? null);
-      for (const [title, made] of [['Members now', members], ['Partitions now', partitions]])
-        lists.append(Object.assign(document.createElement('h2'), { textContent: title }), made.element);
-      return;
+      for (const [title, ...made] of [['Members now', heard, members.element], ['Partitions now', bare, partitions.element]])
+        lists.append(Object.assign(document.createElement('h2'), { textContent: title }), ...made);
+    } else {
+      members.update();
+      partitions.update();
+      if (topology) topology.update();
     }
-    members.update();
-    partitions.update();
-    if (topology) topology.update();
+    sayHeard();
+    if (!now.records) return;
+    if (!records) {
+      records = recordTable(() => now);
+      heard.nextElementSibling.after(Object.assign(document.createElement('h2'), { textContent: 'In flight now' }), records.element);
+    } else records.update();
+  }
+
+  // What only the broker itself tells, where it does not.
+  function sayHeard() {
+    bare.hidden = now.partitions.length > 0;
+    heard.hidden = now.members.length > 0 && now.tells_present;
+    heard.textContent = !now.members.length ? 'The group has no members.' : `When a member was last heard${now.type === 'share' ? ', and who has locked which records,' : ''} is
+      not known here: no request of Kafka’s protocol tells it. A broker of Coterie does, with serve --console, or if
+      its console has --control-url.`;
   }
 
   function receive(name, data) {
@@ -124,7 +145,7 @@ export function open(main, params) {
       now = data;
       drawHead();
       phase.update(data.phase, data.state);
-      wrong.update(data.findings ?? null);
+      wrong.update(data.findings ?? undefined);
       drawTimes();
       drawLag();
       drawLists();

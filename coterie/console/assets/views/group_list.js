@@ -10,7 +10,7 @@ export const WINDOW_MS = 15 * MINUTE;
 // Rows above and below those that are seen, so that scrolling shows no gap.
 const SPARE = 6;
 const STATES = { Stable: 'good', PreparingRebalance: 'busy', CompletingRebalance: 'busy', Assigning: 'busy',
-  Reconciling: 'busy', Dead: 'bad' };
+  Reconciling: 'busy', NotReady: 'busy', Dead: 'bad' };
 const WIDE = new Set(['partitions', 'records_per_s', 'catch_up_s', 'last_commit_ms']);
 
 export function stateBadge(state) {

@@ -1,4 +1,4 @@
-// The members and the partitions of a group as they are now.
+// The members, the partitions and the records in flight of a group as they are now.
 import { addressOf } from '/address.js';
 import { allRows, column, table } from '/shared/tables.js';
 import { el, nameOf } from '/shared/view.js';
@@ -10,27 +10,48 @@ export function memberTable(of) {
   const ms = name => ({ number: true, cell: row => row[name] === null ? '' : duration(row[name]) });
   return table('Members now', [
     column('member', row => row.name, { cell: row => nameOf(row.name, row.consumer_id) }),
+    column('has sent', row => row.waits_for),
+    column('last heard', row => row.last_heartbeat_ms, { time: true, cell: row => ago(row.last_heartbeat_ms) }),
+    column('session left', row => row.session_left_ms, { number: true, cell: row => leftCell(row.session_left_ms) }),
     column('client', row => row.client_id, { cell: row => nameOf(row.client_id) }),
     column('instance', row => row.group_instance_id, { cell: row => nameOf(row.group_instance_id ?? '—') }),
     column('host', row => row.host, { cell: row => nameOf(row.host.replace(/^\//, '')) }),
-    column('library', software, { cell: row => nameOf(software(row) ?? '') }),
+    column('library', software, { cell: row => software(row) ? nameOf(software(row)) : '' }),
     column('partitions', row => row.partition_count, { number: true }),
-    column('owns', owns, { cell: row => nameOf(cutTo(owns(row), 60), owns(row)) }),
+    column('owns', row => owns(row) || null, { cell: row => owns(row) ? nameOf(cutTo(owns(row), 60), owns(row)) : '' }),
     ...[['tasks', row => tasksOf(row.streams?.tasks)], ['target', targetOf],
       ['process', row => row.streams?.process_id], ['endpoint', row => row.streams?.endpoint]]
-      .map(([title, value]) => column(title, value, { cell: row => nameOf(value(row) ?? '') })),
+      .map(([title, value]) => column(title, value, { cell: row => value(row) ? nameOf(value(row)) : '' })),
     column('member since', row => row.joined_ms, { time: true, cell: row => sinceCell(row.joined_ms) }),
-    column('last heard', row => row.last_heartbeat_ms, { time: true, cell: row => ago(row.last_heartbeat_ms) }),
     column('session timeout', row => row.session_timeout_ms, ms('session_timeout_ms')),
     column('rebalance timeout', row => row.rebalance_timeout_ms, ms('rebalance_timeout_ms')),
     column('rebalances caused', row => row.rebalances_caused, { number: true }),
   ], allRows(() => of().members || []), 'member');
 }
 
+// What a share group has in flight: who has locked which records, and for how long still.
+export function recordTable(of) {
+  const records = row => row.last_offset - row.first_offset + 1;
+  const most = () => of().delivery_limit;
+  return table('In flight now', [
+    column('partition', row => `${row.topic}-${row.partition}`, { cell: placeCell }),
+    column('offsets', row => row.first_offset, { number: true, cell: row => el('a', { href: addressOf({
+      topic: row.topic, partition: row.partition, offset: row.first_offset }) }, records(row) === 1
+      ? grouped(row.first_offset) : `${grouped(row.first_offset)}–${grouped(row.last_offset)}`) }),
+    column('locked by', row => row.member ?? row.member_id, { cell: row => row.member_id === null ? ''
+      : nameOf(row.member ?? `${row.member_id}, which is no member`, row.member_id) }),
+    column('locked for', row => row.lock_ms, { number: true, cell: row => leftCell(row.lock_ms) }),
+    column('delivery', row => row.delivery_count, { number: true, cell: row => most() === null
+      ? grouped(row.delivery_count) : `${grouped(row.delivery_count)} of ${grouped(most())}` }),
+    column('state', row => row.state),
+    column('records', records, { number: true }),
+  ], allRows(() => of().records || []), 'range');
+}
+
 // The subtopologies of a streams group.
 export function topologyTable(of) {
   const topics = counts => Object.entries(counts).map(([topic, count]) => `${topic} (${count ?? '?'})`).join(', ');
-  const named = (title, value) => column(title, value, { cell: row => nameOf(value(row)) });
+  const named = (title, value) => column(title, value, { cell: row => value(row) ? nameOf(value(row)) : '' });
   return table('Topology now', [
     named('subtopology', row => row.subtopology_id),
     column('tasks', row => row.task_count, { number: true }),
@@ -44,7 +65,7 @@ export function topologyTable(of) {
 export function partitionTable(of, unowned) {
   return table('Partitions now', [
     column('partition', row => `${row.topic}-${row.partition}`, { cell: placeCell }),
-    column('owner', row => row.owner, { cell: row => nameOf(row.owner ?? '') }),
+    column('owner', row => row.owner, { cell: row => row.owner === null ? '' : nameOf(row.owner) }),
     column('committed', row => row.current_offset, { number: true, cell: committedCell }),
     column('log end', row => row.log_end_offset, { number: true }),
     column('lag', row => row.lag, { number: true }),
@@ -103,6 +124,10 @@ function runs(numbers) {
 
 function cutTo(text, most) {
   return text && text.length > most ? `${text.slice(0, most - 1)}…` : text ?? '';
+}
+
+function leftCell(ms) {
+  return ms === null ? '' : `${Math.ceil(ms / 1000)} s more`;
 }
 
 function sinceCell(at) {

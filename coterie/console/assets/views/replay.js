@@ -11,20 +11,30 @@ export function replayPart(group) {
   const element = document.createElement('section');
   const path = `/api/groups/${encodeURIComponent(group)}`;
   const stop = new AbortController();
-  let names = [], chosen = '', answer = null, failure = null, isBusy = false;
+  let names = [], chosen = '', answer = null, failure = null, isBusy = false, canReplay = true;
 
   function draw() {
-    render(html`<h2>The same under another protocol</h2>
-      <div class="buttons"><select aria-label="Assignor or protocol" @change=${event => { chosen = event.target.value; }}>
-        ${names.map(name => html`<option .selected=${name === chosen}>${name}</option>`)}</select>
-        <button type="button" class="plain" ?disabled=${isBusy} @click=${replay}>Replay</button></div>
-      ${isBusy ? html`<p class="note" role="status">The history is being replayed.</p>` : nothing}
-      ${answer ? answerOf(answer) : nothing}
+    render(html`${canReplay ? replayForm() : nothing}
       <h2>Take away</h2>
       <div class="buttons">${EXPORTS.map(([kind, words]) => html`<button type="button" class="plain"
         @click=${() => take(`${path}/export/${kind}`)}>${words}</button>`)}
         <button type="button" class="plain" @click=${() => take(path)}>JSON</button></div>
       ${failure ? html`<p class="broken" role="alert">${failure.message} ${failure.remedy || ''}</p>` : nothing}`, element);
+  }
+
+  function replayForm() {
+    return html`<h2>The same under another protocol</h2>
+      <div class="buttons"><select aria-label="Assignor or protocol" @change=${event => { chosen = event.target.value; }}>
+        ${names.map(name => html`<option .selected=${name === chosen}>${name}</option>`)}</select>
+        <button type="button" class="plain" ?disabled=${isBusy} @click=${replay}>Replay</button></div>
+      ${isBusy ? html`<p class="note" role="status">The history is being replayed.</p>` : nothing}
+      ${answer ? answerOf(answer) : nothing}`;
+  }
+
+  function update(can) {
+    if (canReplay === can) return;
+    canReplay = can;
+    draw();
   }
 
   async function guarded(work) {
@@ -59,7 +69,7 @@ export function replayPart(group) {
     names = paths[ROW].get.parameters.find(each => each.name === 'assignor').schema.enum;
     [chosen] = names;
   });
-  return { element, close() { stop.abort(); } };
+  return { element, update, close() { stop.abort(); } };
 }
 
 // What would have been, in a table of numbers.

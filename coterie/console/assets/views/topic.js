@@ -4,7 +4,7 @@ import { get } from '/api.js';
 import { html, nothing, render } from '/vendor/lit-html.js';
 import { allRows } from '/shared/tables.js';
 import { counted, grouped, moment } from '/shared/words.js';
-import { size } from '/views/amounts.js';
+import { size, written } from '/views/amounts.js';
 import { changeButtons } from '/views/changes.js';
 import { failed } from '/views/failed.js';
 import { poll } from '/views/polled.js';
@@ -25,7 +25,8 @@ export function open(main, params) {
     render(html`<p class="note"><a href="#topics">All topics</a></p>
       <h1><bdi>${name}</bdi></h1>
       ${topic ? html`<p class="sentence">${counted(topic.partition_count, 'partition')}, ${
-        counted(topic.replication_factor, 'replica')}, ${size(topic.size_bytes)}, ${grouped(topic.offsets)} offsets${
+        counted(topic.replication_factor, 'replica')}, ${size(topic.size_bytes)}, ${grouped(topic.offsets)} ${topic.offsets === 1 ? 'offset' : 'offsets'}${
+        written(topic) ? `, ${written(topic)}` : ''}${
         wrong(topic) ? html`, <span class="critical">${wrong(topic)}</span>` : nothing}.
         <small>as of ${moment(topic.at_ms).slice(11, 19)} UTC</small></p>` : nothing}
       ${failed(failure)}

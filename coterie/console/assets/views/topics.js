@@ -3,8 +3,8 @@ import { addressOf, keep, parsed } from '/address.js';
 import { html, nothing, render } from '/vendor/lit-html.js';
 import { column, table } from '/shared/tables.js';
 import { el, nameOf } from '/shared/view.js';
-import { counted, grouped, moment } from '/shared/words.js';
-import { size } from '/views/amounts.js';
+import { counted, grouped, moment, short } from '/shared/words.js';
+import { isKnown, size, written } from '/views/amounts.js';
 import { changeButtons } from '/views/changes.js';
 import { failed } from '/views/failed.js';
 import { poll } from '/views/polled.js';
@@ -19,6 +19,9 @@ export function open(main) {
     column('replicas', row => row.replication_factor, { number: true }),
     column('size', row => row.size_bytes, { number: true, cell: row => size(row.size_bytes) }),
     column('offsets', row => row.offsets, { number: true }),
+    column('records/s', row => row.records_per_s, { number: true, cell: row => isKnown(row.records_per_s) ? short(row.records_per_s) : '' }),
+    column('bytes/s', row => row.bytes_per_s, { number: true,
+      cell: row => isKnown(row.bytes_per_s) ? `${size(Math.round(row.bytes_per_s))}/s` : '' }),
     column('wrong', row => wrong(row) || null, { cell: row => el('span', { class: 'critical' }, wrong(row)) }),
   ], () => ({ found: shown(), every: shown() }), 'topic');
   main.append(Object.assign(document.createElement('h1'), { textContent: 'Topics' }), tools, list.element);
@@ -36,7 +39,7 @@ export function open(main) {
       ${hidden ? html`<button type="button" class="plain" aria-pressed=${internal}
         @click=${() => find(filter, !internal)}>internal ${grouped(hidden)}</button>` : nothing}
       <span class="count" role="status">${at === null ? 'The topics are being read.'
-        : `${counted(shown().length, 'topic')}, as of ${moment(at).slice(11, 19)} UTC`}</span></div>
+        : `${[counted(shown().length, 'topic'), written(sums(shown()))].filter(Boolean).join(', ')}, as of ${moment(at).slice(11, 19)} UTC`}</span></div>
       ${changeButtons([['create-topic', 'Create a topic', () => ({})]])}
       ${failed(failure)}`, tools);
     list.update();
@@ -62,6 +65,12 @@ export function open(main) {
     draw();
   }, error => { failure = error; draw(); });
   return { close() { end(); stop.abort(); } };
+}
+
+// What is written to topics together; of a part of them it would be another number.
+function sums(rows) {
+  const sum = name => rows.reduce((all, row) => all === null || !isKnown(row[name]) ? null : all + row[name], 0);
+  return { records_per_s: sum('records_per_s'), bytes_per_s: sum('bytes_per_s') };
 }
 
 // What is wrong with the replicas of a topic; nothing for most.

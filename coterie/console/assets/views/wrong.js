@@ -25,7 +25,8 @@ function snooze(finding) {
 }
 
 // The list as an element; `update(findings, summary)` shows them, `summary` says how the groups are if
-// nothing is wrong. With `ofGroup` it belongs to the page of a group, whose name is not repeated.
+// nothing is wrong. Findings that are null are not known yet, and for `undefined` nobody looks. With
+// `ofGroup` it belongs to the page of a group, whose name is not repeated.
 export function wrongList({ ofGroup = false } = {}) {
   const element = document.createElement('section');
   element.className = 'wrong-now';
@@ -40,7 +41,8 @@ export function wrongList({ ofGroup = false } = {}) {
     render(html`
       <h2>What is wrong now</h2>
       ${findings === null ? html`<p class="note">The first check is under way.</p>` : nothing}
-      ${findings !== null && !every.length ? html`<p class="fine">Nothing${hidden ? ' else' : ''}. ${summary}</p>` : nothing}
+      ${findings === undefined ? html`<p class="note">Groups of this type are not checked.</p>` : nothing}
+      ${findings && !every.length ? html`<p class="fine">Nothing${hidden ? ' else' : ''}. ${summary}</p>` : nothing}
       <ol class="wrong">${repeat(shown, keyOf, line)}</ol>
       ${every.length > shown.length || hidden ? html`<p class="note">
         ${every.length > shown.length ? html`<button type="button" @click=${showAll}>Show all ${

@@ -170,6 +170,10 @@ def _describe(
     old = None if member is None else member.description
     timeout_ms, topology = request.rebalance_timeout_ms, request.topology
     endpoint, tags = request.user_endpoint, request.client_tags
+    if old is not None and _says_nothing(request):
+        known = old.instance_id, old.client_id, old.client_host
+        if known == (None, client.client_id, client.client_host):
+            return None
     old_timeout_ms = -1 if old is None else old.rebalance_timeout_ms
     old_epoch = -1 if old is None else old.topology_epoch
     value = StreamsGroupMemberMetadataValue(
@@ -192,6 +196,18 @@ def _describe(
     key = StreamsGroupMemberMetadataKey(group_id=step.group.group_id, member_id=request.member_id)
     step.set(key, value)
     return Bump.JOIN if member is None else Bump.SUBSCRIPTION
+
+
+def _says_nothing(request: StreamsGroupHeartbeatRequest) -> bool:
+    """Return whether a heartbeat describes nothing of its member, as most do."""
+    return (
+        request.rebalance_timeout_ms == -1
+        and request.topology is None
+        and request.process_id is None
+        and request.user_endpoint is None
+        and request.client_tags is None
+        and request.rack_id is None
+    )
 
 
 def _tags(tags: dict[str, str]) -> list[StreamsKeyValue]:

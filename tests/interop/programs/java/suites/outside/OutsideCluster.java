@@ -29,6 +29,10 @@ import org.opentest4j.TestAbortedException;
 
 /** The cluster of a test with @ClusterTest: brokers in a process of their own. */
 public final class OutsideCluster implements ClusterInstance {
+    /** The features whose levels a test may choose. */
+    private static final Set<Feature> GIVEN = Set.of(
+        Feature.TRANSACTION_VERSION, Feature.GROUP_VERSION, Feature.STREAMS_VERSION, Feature.SHARE_VERSION);
+
     private final ClusterConfig config;
     private final OutsideBrokers brokers;
     private final Map<Integer, KafkaBroker> standIns = new TreeMap<>();
@@ -48,12 +52,17 @@ public final class OutsideCluster implements ClusterInstance {
             // assignment. The default, a second, is too short on a loaded machine.
             settings.putIfAbsent("group.consumer.assignment.interval.ms", "15000");
         }
+        if (settings.keySet().stream().noneMatch(name -> name.startsWith("group.share."))) {
+            // So do the tests of heartbeats of share groups: a topic is created within it. Later
+            // Kafka, too, begins two epochs for a new topic.
+            settings.put("group.share.assignment.interval.ms", "4000");
+        }
         this.brokers = new OutsideBrokers(0, config.numBrokers(), settings);
         if (protocol == SecurityProtocol.SASL_PLAINTEXT) {
             brokers.secure();
         }
         config.features().forEach((feature, level) -> {
-            if (feature == Feature.TRANSACTION_VERSION || feature == Feature.GROUP_VERSION || feature == Feature.STREAMS_VERSION) {
+            if (GIVEN.contains(feature)) {
                 brokers.features.put(feature.featureName(), level);
             }
         });

@@ -52,10 +52,11 @@ public final class OutsideCluster implements ClusterInstance {
             // assignment. The default, a second, is too short on a loaded machine.
             settings.putIfAbsent("group.consumer.assignment.interval.ms", "15000");
         }
-        if (settings.keySet().stream().noneMatch(name -> name.startsWith("group.share."))) {
+        if (settings.containsKey("group.share.heartbeat.interval.ms")
+                || settings.containsKey("group.share.persister.class.name")) {
             // So do the tests of heartbeats of share groups: a topic is created within it. Later
             // Kafka, too, begins two epochs for a new topic.
-            settings.put("group.share.assignment.interval.ms", "4000");
+            settings.putIfAbsent("group.share.assignment.interval.ms", "4000");
         }
         this.brokers = new OutsideBrokers(0, config.numBrokers(), settings);
         if (protocol == SecurityProtocol.SASL_PLAINTEXT) {

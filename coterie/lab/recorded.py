@@ -103,12 +103,18 @@ def recorded_of(group_id: str, story: Story) -> Recorded:
 
     Raises:
         WrongInput: nothing happened after the group had formed, or it is too large; or it is a
-            streams group, whose tasks no machine has.
+            streams group, whose tasks no machine has, or a share group.
     """
     if story.group.has_tasks:
         raise WrongInput(
             f"Group '{group_id}' is a streams group: the lab's machines assign partitions, and no"
             " tasks."
+        )
+    if story.group.is_shared:
+        raise WrongInput(
+            f"Group '{group_id}' is a share group: its members share partitions, and a script for"
+            " the lab says who joins and leaves groups whose partitions have one owner. The"
+            " scenario 'poison-record' has share groups."
         )
     tables = story.group.tables
     changes = _changes(tables["member_sessions"])

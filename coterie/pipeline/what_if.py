@@ -17,6 +17,7 @@ from coterie.assignors.model import Assignment, MemberSubscription, TopicPartiti
 from coterie.pipeline.timeline.holdings import fewest_moves, moved_partitions
 from coterie.pipeline.timeline.model import (
     CONSUMER,
+    SHARE,
     STREAMS,
     Generation,
     GroupHistory,
@@ -31,10 +32,11 @@ NAMES = (*ASSIGNORS, *WITH_ROOMS)
 # KIP-848).
 INCREMENTAL = frozenset(("cooperative-sticky", "uniform"))
 
-# Why no rebalance of a streams group is replayed.
-STREAMS_PROBLEM = (
-    "a streams group: its tasks have an assignor of their own, and these assign partitions"
-)
+# Why no rebalance of a group of some types is replayed.
+NOT_REPLAYED = {
+    STREAMS: "a streams group: tasks have an assignor of their own, and these assign partitions",
+    SHARE: "a share group: several members read a partition, and these give each one owner",
+}
 
 ASSUMPTIONS = (
     "Members join, leave and rejoin at the recorded times.",
@@ -47,6 +49,7 @@ ASSUMPTIONS = (
     "Consumer groups (KIP-848): members rejoin when they first follow a new epoch.",
     "Consumer groups (KIP-848): a second round takes as long as a partition had no owner.",
     "Streams groups (KIP-1071) are left out: only one assignor assigns tasks.",
+    "Share groups (KIP-932) are left out: a partition has several readers.",
 )
 
 
@@ -143,7 +146,7 @@ def replay(history: GroupHistory, assignor: str, rooms: Rooms | None = None) -> 
             held = {}
             continue
         generation = completed.get((rebalance.to_generation, rebalance.completed_ms))
-        if rebalance.group_type == STREAMS:
+        if rebalance.group_type in NOT_REPLAYED:
             left_out += 1
             held = {}
             continue
@@ -161,10 +164,11 @@ def replay(history: GroupHistory, assignor: str, rooms: Rooms | None = None) -> 
         replayed.append(_compared(assignor, rebalance, generation, held, after, late, times))
         held = after
     if problem is None and not replayed:
-        has_tasks = any(each.group_type == STREAMS for each in history.rebalances)
-        problem = "no rebalance with members of known subscriptions"
-        if has_tasks:
-            problem = STREAMS_PROBLEM
+        types = {each.group_type for each in history.rebalances}
+        problem = next(
+            (text for group_type, text in NOT_REPLAYED.items() if group_type in types),
+            "no rebalance with members of known subscriptions",
+        )
     return GroupReplay(history.group_id, assignor, protocols, replayed, left_out, problem)
 
 

@@ -7,12 +7,17 @@ import pytest
 pytest.importorskip("pyarrow", reason="needs pip install coterie[pipeline]")
 
 from coterie.coordinator.share_partition.states import ACKNOWLEDGED, ARCHIVED, AVAILABLE
+from coterie.lab.errors import WrongInput
+from coterie.lab.recorded import read_recorded
 from coterie.pipeline.engine import LocalEngine
 from coterie.pipeline.jobs.check import check
+from coterie.pipeline.jobs.replay import replay_groups
 from coterie.pipeline.jobs.run import run
 from coterie.pipeline.report.data import page_data
 from coterie.pipeline.report.reading import read_content
 from coterie.pipeline.store import Store
+from coterie.pipeline.timeline.model import SHARE
+from coterie.pipeline.what_if import NOT_REPLAYED
 from coterie.protocol.messages.share_facts import LOCK_TIMEOUT, RELEASE, FailedDelivery
 from tests.pipeline.jobs.shared import SharedGroup
 from tests.pipeline.jobs.written import NOW_MS, Directory, table
@@ -169,3 +174,15 @@ def test_a_start_offset_that_stands(tmp_path: Path) -> None:
             ),
         )
     ]
+
+
+def test_replays_leave_share_groups_out(tmp_path: Path) -> None:
+    """[pipeline/what-if]"""
+    group = jobs(tmp_path / "data")
+    output = run_on(group, tmp_path / "out")
+    replayed = replay_groups(LocalEngine(), Store.reading(output), "sticky", groups=["jobs"])
+    (row,) = replayed.to_pylist()
+    assert row["left_out"] > 0
+    assert (row["rebalances"], row["problem"]) == ([], NOT_REPLAYED[SHARE])
+    with pytest.raises(WrongInput, match="is a share group"):
+        read_recorded(str(tmp_path / "data"), "jobs", {})

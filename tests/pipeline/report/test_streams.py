@@ -24,7 +24,8 @@ from coterie.pipeline.report.data import page_data
 from coterie.pipeline.report.lanes import in_lanes
 from coterie.pipeline.report.reading import read_content
 from coterie.pipeline.store import Store
-from coterie.pipeline.what_if import STREAMS_PROBLEM
+from coterie.pipeline.timeline.model import STREAMS
+from coterie.pipeline.what_if import NOT_REPLAYED
 from coterie.protocol.messages.log_records import OffsetCommitKey, OffsetCommitValue
 from coterie.protocol.messages.streams_group_records import (
     CurrentTasks,
@@ -118,7 +119,7 @@ def test_replays_say_what_they_do_not_do(data: str, output: str) -> None:
     """[pipeline/what-if]"""
     found = replay_groups(LocalEngine(), Store.reading(output), "sticky", groups=["g"])
     (row,) = found.to_pylist()
-    assert (row["rebalances"], row["left_out"], row["problem"]) == ([], 4, STREAMS_PROBLEM)
+    assert (row["rebalances"], row["left_out"], row["problem"]) == ([], 4, NOT_REPLAYED[STREAMS])
     with pytest.raises(WrongInput, match="is a streams group"):
         read_recorded(data, "g", {})
 

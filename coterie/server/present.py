@@ -1,4 +1,4 @@
-"""What a group does at this moment, as no request of the protocol tells it.
+"""What a group does at this moment, beyond what requests of the protocol report.
 
 Who has sent its JoinGroup, how long each member has been silent, and who has locked which records
 are in the memory of the broker. They are read when a person looks at the group, in one turn of the

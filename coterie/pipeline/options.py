@@ -44,7 +44,7 @@ _NAMES = frozenset(
     )
 )  # fmt: skip
 # The topics of views that are not of the group log.
-_TOPIC_OF = {"journal": JOURNAL_TOPIC, "share_states": SHARE_GROUPS_TOPIC}
+TOPIC_OF = {"journal": JOURNAL_TOPIC, "share_states": SHARE_GROUPS_TOPIC}
 _FLAGS = {"true": True, "false": False}
 
 
@@ -110,7 +110,7 @@ def parse_options(given: Mapping[str, str]) -> LogOptions:
         path=options["path"],
         view=view,
         columns=_columns(options, view),
-        topic=options.get("topic", _TOPIC_OF.get(view, OFFSETS_TOPIC)),
+        topic=options.get("topic", TOPIC_OF.get(view, OFFSETS_TOPIC)),
         crc=_flag(options, "crc", default=True),
         fail_on_damage=damage == "fail",
         log_partitions=_numbers(options, "logpartitions"),

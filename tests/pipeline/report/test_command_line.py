@@ -16,7 +16,10 @@ pytest.importorskip("pyspark", reason="needs pip install coterie[pipeline]")
 from tests.pipeline.report.test_story import PRINTED, SEED, data_with
 
 LIMIT_S = 300
-SPARK = ("--master", "local[2]", "--conf", "spark.driver.memory=1g")
+ENGINES = {
+    "local": ("--engine", "local"),
+    "spark": ("--master", "local[2]", "--conf", "spark.driver.memory=1g"),
+}
 
 pytestmark = [
     pytest.mark.xdist_group("spark"),
@@ -36,9 +39,11 @@ def coterie(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_run_check_and_show(tmp_path: Path) -> None:
+@pytest.mark.parametrize("engine", ENGINES)
+def test_run_check_and_show(tmp_path: Path, engine: str) -> None:
+    given = ENGINES[engine]
     data, output = data_with(tmp_path, SEED), str(tmp_path / "tables")
-    done = coterie("run", "--input", data, "--output", output, *SPARK)
+    done = coterie("run", "--input", data, "--output", output, *given)
     assert done.returncode == 0, done.stderr
     *table, manifest = done.stdout.splitlines()
     assert manifest == os.path.join(output, "manifest.json")
@@ -46,7 +51,7 @@ def test_run_check_and_show(tmp_path: Path) -> None:
     assert [line.split()[1] for line in table if line.startswith("build")].count("rebalances") == 1
     assert coterie("show", output, "kmo", "--limit", "2").stdout == PRINTED
 
-    checked = coterie("check", output, "--json", *SPARK)
+    checked = coterie("check", output, "--json", *given)
     findings = json.loads(checked.stdout)
     assert checked.returncode == any(each["severity"] == "error" for each in findings)
 

@@ -146,6 +146,7 @@ def test_show_prints_a_kip_848_group_of_kafka(tmp_path: Path) -> None:
         "mixed",
         "modern",
         "regex-group",
+        "share-one",
         "streams-app",
     ]
     rows = json.loads(show(str(tmp_path), "modern", "--json").stdout)

@@ -251,8 +251,7 @@ def test_members_and_state_of_a_share_group_are_seen() -> None:
         assert [(each["partition"], each["consumer_id"]) for each in shown["partitions"]] == [
             (number, member["consumer_id"]) for number in range(4)
         ]
-        # Share groups are not checked.
-        assert shown["findings"] is None
+        assert shown["findings"] == []
         assert ", 1 member" in shown["sentence"]
 
 

@@ -12,7 +12,7 @@ from coterie.protocol.messages.share_group_heartbeat import (
 )
 from coterie.testing import Broker
 from tests.live.deadlines import eventually
-from tests.unit.cli.group_commands import refused, rows
+from tests.unit.cli.group_commands import groups, refused, rows
 
 GROUP = "crew"
 NO_WAIT = {"group.share.assignment.interval.ms": "0"}
@@ -81,8 +81,10 @@ def test_commands_in_the_life_of_a_share_group(broker: Broker, cluster: Cluster)
     assert "1 live member: m1" in refused(broker, "delete", GROUP)
     delete = ("delete-offsets", "--group", GROUP, "--topic", "orders")
     assert "1 live member: m1" in refused(broker, *delete)
-    for words in (("check", GROUP, "--interval", "0"), ("assign", GROUP, "--assignor", "range")):
-        assert f"Group '{GROUP}' is a share group." in refused(broker, *words)
+    assign = ("assign", GROUP, "--assignor", "range")
+    assert f"Group '{GROUP}' is a share group." in refused(broker, *assign)
+    checked = groups(broker, "check", GROUP, "--interval", "0")
+    assert "Nothing found in 1 group." in checked.output
 
     beat(cluster, -1)
     (planned, other) = rows(broker, *reset)

@@ -96,5 +96,7 @@ def test_every_fact_of_the_journal_has_a_row_with_all_fields(tmp_path: Path) -> 
         "partition": "offsets_partition", "topics": "expired",
     }  # fmt: skip
     for row, (_, name, fact_class) in zip(found, FACTS, strict=True):
+        # Other facts are about partitions of the group log.
+        columns = renamed | ({"partition": "partition"} if name == "deliveries_failed" else {})
         for field in fact_class.__annotations__:
-            assert row[renamed.get(field, field)] is not None, f"{name}.{field}"
+            assert row[columns.get(field, field)] is not None, f"{name}.{field}"

@@ -164,7 +164,7 @@ def test_workflows_write_only_where_they_publish() -> None:
     """actionlint checks them as a whole; this is what a mistake would be dear in."""
     workflows = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
     assert [each.stem for each in workflows] == [
-        *("checks", "documentation", "image", "release", "wheels")
+        *("checks", "documentation", "image", "nightly", "release", "wheels")
     ]
     for path in workflows:
         workflow = yaml.safe_load(path.read_text())

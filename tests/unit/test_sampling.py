@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from tests.sampling import ONE_IN, left_out
+from tests.sampling import EXTENDED_ONLY, ONE_IN, left_out
 
 ROOT = Path(__file__).parents[2]
-SAMPLED = "tests/crash/test_crashes.py::test_crashes_of_a_scenario"
+SAMPLED = "crash/test_crashes.py::test_crashes_of_a_scenario"
 
 
 class Named:
@@ -24,20 +24,25 @@ def names_left_out(*names: str) -> set[str]:
     return {item.nodeid for item in left_out(items)}
 
 
-@pytest.mark.parametrize("test", ONE_IN)
+@pytest.mark.parametrize("test", [*ONE_IN, *EXTENDED_ONLY])
 def test_a_sampled_test_exists(test: str) -> None:
     path, _, name = test.partition("::")
-    assert re.search(rf"^(async )?def {name}\(", (ROOT / path).read_text(), re.MULTILINE)
-    assert ONE_IN[test] > 1
+    assert re.search(rf"^(async )?def {name}\(", (ROOT / "tests" / path).read_text(), re.MULTILINE)
+    assert ONE_IN.get(test, 2) > 1
 
 
 def test_one_in_so_many_cases_runs() -> None:
     assert ONE_IN[SAMPLED] == 3
-    names = [f"{SAMPLED}[{case}]" for case in "gabfcde"]
+    names = [f"tests/{SAMPLED}[{case}]" for case in "gabfcde"]
     assert names_left_out("tests/unit/test_other.py::test_other[a]", *names) == {
-        f"{SAMPLED}[{case}]" for case in "bcef"
+        f"tests/{SAMPLED}[{case}]" for case in "bcef"
     }
 
 
 def test_few_selected_cases_all_run() -> None:
-    assert names_left_out(*(f"{SAMPLED}[{case}]" for case in "ab")) == set()
+    assert names_left_out(*(f"tests/{SAMPLED}[{case}]" for case in "ab")) == set()
+
+
+def test_repetitions_with_spark_are_left_out() -> None:
+    name = f"tests/{EXTENDED_ONLY[0]}@spark"
+    assert names_left_out(name, "tests/pipeline/test_engines.py::test_other@spark") == {name}

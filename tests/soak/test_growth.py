@@ -1,5 +1,6 @@
 """No verb costs the square of what it is about; the steps are counted, so load changes nothing."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -10,20 +11,33 @@ from tests.soak.turns.session import Sizes
 SMALL = Sizes().scaled(0.005)
 # It waits for many seconds, and is about time.
 NOT_COUNTED = "transactions that time out at once"
+# How often a verb is counted at most: a busy machine lets it take more turns of the event loop.
+COUNTS = 3
+
+
+def letters(verb: str) -> str:
+    """Return the name of a verb without numbers, which differ between servers of two sizes."""
+    return "".join(each for each in verb if not each.isdigit())
+
+
+def named(counted: Iterable[Growth]) -> set[str]:
+    """Return the names of the verbs that are findings."""
+    return {letters(growth.verb) for growth in counted if growth.is_finding}
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 def test_cost_of_every_verb_grows_as_its_request_does(tmp_path: Path) -> None:
-    found = [
-        growth
-        for growth in growths(tmp_path / "all", SMALL, lambda name: name != NOT_COUNTED)
-        if growth.is_finding
-    ]
-    # Work of the server itself may come into a verb once, so these are counted again.
-    names = {growth.verb for growth in found}
-    again = growths(tmp_path / "again", SMALL, names.__contains__) if names else iter(())
-    assert [growth for growth in again if growth.is_finding and growth.verb in names] == []
+    found = named(growths(tmp_path / "0", SMALL, lambda name: name != NOT_COUNTED))
+
+    def is_found(name: str) -> bool:
+        return letters(name) in found
+
+    # Work of the server itself may come into a verb, so what was found is counted again.
+    for count in range(1, COUNTS):
+        if found:
+            found &= named(growths(tmp_path / str(count), SMALL, is_found))
+    assert found == set()
 
 
 @pytest.mark.slow
@@ -35,7 +49,7 @@ def test_verb_that_costs_the_square_is_found(tmp_path: Path) -> None:
         lambda name: name == "FindCoordinator, wide",
         server="tests.soak.turns.planted_square",
     )
-    assert [growth.verb for growth in counted if growth.is_finding] == ["FindCoordinator, wide"]
+    assert "FindCoordinator, wide" in named(counted)
 
 
 def test_ratio_needs_steps_and_a_limit() -> None:

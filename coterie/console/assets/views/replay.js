@@ -12,6 +12,7 @@ export function replayPart(group) {
   const path = `/api/groups/${encodeURIComponent(group)}`;
   const stop = new AbortController();
   let names = [], chosen = '', answer = null, failure = null, isBusy = false, canReplay = true;
+  let isLoading = false;
 
   function draw() {
     render(html`${canReplay ? replayForm() : nothing}
@@ -32,6 +33,8 @@ export function replayPart(group) {
   }
 
   function update(can) {
+    // A request that failed once is repeated with the next news of the group.
+    load();
     if (canReplay === can) return;
     canReplay = can;
     draw();
@@ -63,12 +66,19 @@ export function replayPart(group) {
     guarded(() => save(from, stop.signal));
   }
 
+  async function load() {
+    if (names.length || isLoading) return;
+    isLoading = true;
+    await guarded(async () => {
+      const { paths } = await get('/openapi.json', stop.signal);
+      names = paths[ROW].get.parameters.find(each => each.name === 'assignor').schema.enum;
+      [chosen] = names;
+    });
+    isLoading = false;
+  }
+
   draw();
-  guarded(async () => {
-    const { paths } = await get('/openapi.json', stop.signal);
-    names = paths[ROW].get.parameters.find(each => each.name === 'assignor').schema.enum;
-    [chosen] = names;
-  });
+  load();
   return { element, update, close() { stop.abort(); } };
 }
 

@@ -13,6 +13,7 @@ import java.util.stream.Collectors;
 import kafka.cluster.Partition;
 import kafka.log.LogManager;
 import kafka.network.SocketServer;
+import kafka.raft.KafkaRaftManager;
 import kafka.server.BrokerServer;
 import kafka.server.ControllerServer;
 import kafka.server.KafkaApis;
@@ -225,6 +226,9 @@ public final class StandIn {
                 switch (call.getMethod().getName()) {
                     case "authorizerPlugin": return authorizer(brokers);
                     case "controller": return topics;
+                    // Its log ends at 0, so every broker has read it.
+                    case "raftManager":
+                        return Mockito.mock(KafkaRaftManager.class, Mockito.RETURNS_DEEP_STUBS);
                     default: throw inside(call);
                 }
             }));

@@ -113,12 +113,22 @@ _TOOLS = (
     " consumer.group.ListConsumerGroupTest consumer.group.DeleteConsumerGroupsTest"
     " consumer.group.ResetConsumerGroupOffsetTest"
     " consumer.group.DeleteOffsetsConsumerGroupCommandIntegrationTest"
-    " GetOffsetShellTest"
+    " GetOffsetShellTest streams.ListStreamsGroupTest streams.DescribeStreamsGroupTest"
+    " streams.DeleteStreamsGroupTest streams.DeleteStreamsGroupOffsetTest"
+    " streams.ResetStreamsGroupOffsetTest"
 )
-# Single tests of share and streams groups are left out; the classes about them alone run.
-_LEFT_OUT = ".*(Share|Streams).*"
-_OF_ONE_TYPE = ("Share", "Streams")
-_FEWER_APIS = "no groups of other types"
+# Integration tests of Kafka Streams, those that are about groups, internal topics and transactions.
+_STREAMS = (
+    "RebalanceProtocolMigrationIntegrationTest StandbyTaskCreationIntegrationTest"
+    " InternalTopicIntegrationTest HandlingSourceTopicDeletionIntegrationTest"
+    " JoinWithIncompleteMetadataIntegrationTest IQv2EndpointToPartitionsIntegrationTest"
+    " PurgeRepartitionTopicIntegrationTest FineGrainedAutoResetIntegrationTest"
+    " KafkaStreamsCloseOptionsIntegrationTest DeadLetterQueueIntegrationTest"
+    " SwallowUnknownTopicErrorIntegrationTest AtLeastOnceDeliveryMessageLossIntegrationTest"
+    " RebalanceTaskClosureIntegrationTest RegexSourceIntegrationTest"
+    " ResetPartitionTimeIntegrationTest TaskMetadataIntegrationTest GlobalKTableEOSIntegrationTest"
+    " StandbyTaskEOSIntegrationTest SmokeTestDriverIntegrationTest EosIntegrationTest"
+)
 _NO_TIERS = "no tiered storage"
 # KAFKA-20915: now and then, if no record comes within the 500 ms of a Fetch.
 _EMPTY_FETCH = "the consumer of 4.3.1 does not notice an empty Fetch"
@@ -140,9 +150,6 @@ _KNOWN = {
     "StreamsGroupHeartbeatRequestTest.testStreamsGroupHeartbeatIsInaccessibleWhenOffsetTopic": (
         "the topic of offsets is always there"
     ),
-    # They send requests of share groups.
-    "AuthorizerIntegrationTest.testAuthorizationWithTopicExisting": _FEWER_APIS,
-    "AuthorizerIntegrationTest.testAuthorizationWithTopicNotExisting": _FEWER_APIS,
     # The broker that leads without having been in sync has the record, too, unless a test cuts it.
     "ClientRebootstrapTest.testProducerRebootstrap(": "no loss at an unclean election",
     "FetchRequestTest.testBrokerRespectsPartitionsOrderAndSizeLimits": "no part of a batch",
@@ -153,8 +160,6 @@ _KNOWN = {
     "PlaintextConsumerCloseTest.testClassicConsumerCloseWithDefault": _SHORT_WAIT,
     "PlaintextConsumerTest.testAsyncConsumerCloseLeavesGroupOnInterrupt": _EMPTY_ASSIGNMENT,
     "PlaintextConsumerTest.testAsyncConsumerStallBetweenPoll": _EMPTY_FETCH,
-    "SaslApiVersionsRequestTest.testApiVersionsRequestBefore": _FEWER_APIS,
-    "SaslApiVersionsRequestTest.testApiVersionsRequestWith": _FEWER_APIS,
     "ProduceRequestTest.testCorruptLz4ProduceRequest": "looks inside the broker",
     "ProducerFailureHandlingTest.testCannotSendToInternalTopic": _AWAITED_ABSENCE,
 }
@@ -192,6 +197,7 @@ def _chosen(only: Sequence[str]) -> list[str]:
         *(f"kafka.api.{name}" for name in _API.split()),
         *(f"org.apache.kafka.tools.{name}" for name in _TOOLS.split()),
         *(f"org.apache.kafka.clients.{name}" for name in _CLIENTS.split()),
+        *(f"org.apache.kafka.streams.integration.{name}" for name in _STREAMS.split()),
     ]
     chosen = [
         name for name in names if not only or any(_is_named(name, pattern) for pattern in only)
@@ -226,7 +232,6 @@ def _execute(around: Surroundings, jars: Path, classes: Path, name: str, report:
         "--details=testfeed",
         f"--reports-dir={report}",
         "--include-classname=.*",
-        *_left_out(name),
         "--config=junit.jupiter.execution.timeout.testable.method.default=90s",
         "--config=junit.jupiter.execution.timeout.thread.mode.default=SEPARATE_THREAD",
         "--config=junit.jupiter.extensions.autodetection.enabled=true",
@@ -242,13 +247,6 @@ def _execute(around: Surroundings, jars: Path, classes: Path, name: str, report:
         child.kill()
     shutil.rmtree(brokers)
     return child.last_lines()
-
-
-def _left_out(name: str) -> list[str]:
-    """Return the option that leaves out tests of a class that are about groups of other types."""
-    if any(each in name for each in _OF_ONE_TYPE):
-        return []
-    return [f"--exclude-methodname={_LEFT_OUT}"]
 
 
 def _line(name: str, outcomes: Sequence[Outcome], *, was_kept: bool) -> str:

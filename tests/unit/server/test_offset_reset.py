@@ -1,4 +1,4 @@
-"""Where share groups begin: what the setting may be, as Kafka 4.3.1 takes it (a table of its answers)."""
+"""Where share groups begin: what the setting may be, from a table of what Kafka 4.3.1 takes."""
 
 import pytest
 

@@ -1,10 +1,11 @@
 """Kafka's own integration tests, unmodified, against brokers of ours.
 
-The jars of Kafka's tests start brokers in their own process. Four classes of ours stand in for
-those that do so (`java/suites`), and start `coterie serve` instead; what a test asks of the objects
-inside a broker is answered through the admin client where that is possible. Each test gets as many
-brokers as it declares, in one process. A test that cannot pass for a reason that is known is
-counted with its reason; any other failure is one of this program.
+The jars of Kafka's tests start brokers in their own process. Classes of ours stand in for those
+that do so (`java/suites`), and start `coterie serve` instead; what a test asks of the objects
+inside a broker is answered through the admin client where that is possible. Four tests of share
+consumers count renewals in the broker's own metrics; that line alone is left out. Each test gets
+as many brokers as it declares, in one process. A test that cannot pass for a reason that is known
+is counted with its reason; any other failure is one of this program.
 
 The parts of the program are the classes, by their names with or without the package: each runs in
 a process of its own.
@@ -129,6 +130,8 @@ _STREAMS = (
     " ResetPartitionTimeIntegrationTest TaskMetadataIntegrationTest GlobalKTableEOSIntegrationTest"
     " StandbyTaskEOSIntegrationTest SmokeTestDriverIntegrationTest EosIntegrationTest"
 )
+# Kafka's test clusters offer InitProducerId version 6.
+_UNSTABLE = "no versions of APIs that are not stable yet"
 _NO_TIERS = "no tiered storage"
 # KAFKA-20915: now and then, if no record comes within the 500 ms of a Fetch.
 _EMPTY_FETCH = "the consumer of 4.3.1 does not notice an empty Fetch"
@@ -160,6 +163,8 @@ _KNOWN = {
     "PlaintextConsumerCloseTest.testClassicConsumerCloseWithDefault": _SHORT_WAIT,
     "PlaintextConsumerTest.testAsyncConsumerCloseLeavesGroupOnInterrupt": _EMPTY_ASSIGNMENT,
     "PlaintextConsumerTest.testAsyncConsumerStallBetweenPoll": _EMPTY_FETCH,
+    "SaslApiVersionsRequestTest.testApiVersionsRequestBefore": _UNSTABLE,
+    "SaslApiVersionsRequestTest.testApiVersionsRequestWith": _UNSTABLE,
     "ProduceRequestTest.testCorruptLz4ProduceRequest": "looks inside the broker",
     "ProducerFailureHandlingTest.testCannotSendToInternalTopic": _AWAITED_ABSENCE,
 }
@@ -172,7 +177,8 @@ def run(around: Surroundings) -> None:
     jars = jars_of(_TESTS, around.note)
     sources = sorted(_SOURCES.rglob("*.java"))
     classes = compile_java(jars, sources, around.directory / "classes")
-    quiet = "status=off\nrootLogger.level=off\n"
+    # Nothing is printed; some tests look for a warning of the client's.
+    quiet = "status=off\nrootLogger.level=warn\n"
     (classes / "log4j2-test.properties").write_text(quiet, encoding="utf-8")
     kept = around.parts.kept or around.directory / "reports"
     found: list[Outcome] = []

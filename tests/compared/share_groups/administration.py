@@ -149,8 +149,17 @@ class Administrator:
         request = DescribeShareGroupOffsetsRequest(groups=[of_group])
         return Asked(Plain(self.random.choice((0, 1, 1, 1)), request))
 
-    def alter_offsets(self, group: str, topics: dict[str, int]) -> Asked:
-        """Set the start offsets of a group."""
+    def alter_offsets(
+        self, group: str, topics: dict[str, int], appended: dict[tuple[str, int], int]
+    ) -> Asked:
+        """Set the start offsets of a group.
+
+        Args:
+            group: the group.
+            topics: by name the number of their partitions.
+            appended: how many records the partitions have at least. Kafka answers a fetch of an
+                offset behind the end at once [share-partitions/log-start].
+        """
         names = self.random.sample(list(topics), min(len(topics), self.random.choice((1, 1, 2))))
         request = AlterShareGroupOffsetsRequest(
             group_id=group,
@@ -160,7 +169,9 @@ class Administrator:
                     partitions=[
                         AlterShareGroupOffsetsRequestPartition(
                             partition_index=index if self._maybe(0.95) else 7,
-                            start_offset=self.random.choice((0, 0, 1, -1)),
+                            start_offset=self.random.choice(
+                                (0, 0, 1 if appended.get((name, index)) else 0, -1)
+                            ),
                         )
                         for index in range(topics[name])
                     ],

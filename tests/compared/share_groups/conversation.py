@@ -69,6 +69,7 @@ class Conversation:
         self.epochs: dict[tuple[str, str], int] = {}
         self.group_epochs: dict[str, int] = {}
         self.seen: list[Partition] = []
+        self.appended: dict[tuple[str, int], int] = {}
         self._number = 0
 
     def learn_topics(self) -> None:
@@ -224,8 +225,9 @@ class Conversation:
 
     def _produced(self) -> Asked:
         count = self.random.choice((1, 1, 2, 5, 5, 10, 30))
-        step = Produce(9, None, None, (self._named(),), False, "next", count, self._number)
-        return Asked(step)
+        where = self._named()
+        self.appended[where] = self.appended.get(where, 0) + count
+        return Asked(Produce(9, None, None, (where,), False, "next", count, self._number))
 
     def _produce(self) -> Iterator[Part]:
         yield self._produced()
@@ -248,6 +250,7 @@ class Conversation:
         name, index = self._named()
         if self.readers.holds((self.topic_ids[name], index)):
             return
+        self.readers.restless.add((self.topic_ids[name], index))
         yield Asked(DeleteRecords(2, name, index, self.random.randrange(4)), rest_s=0.03)
 
     # -- administrators ----------------------------------------------------------------------------
@@ -275,7 +278,7 @@ class Conversation:
         if self._maybe(0.1):
             topics[f"{self.name}-absent"] = 1
         if self._maybe(0.7):
-            yield self.administrator.alter_offsets(group, topics)
+            yield self.administrator.alter_offsets(group, topics, self.appended)
         else:
             yield self.administrator.delete_offsets(group, list(topics))
         yield self.administrator.describe_offsets(group, self.topics)
@@ -310,6 +313,8 @@ class Conversation:
         else:
             self.readers.unsteady[group] = UNSTEADY
             epoch = self.group_epochs.get(group, 1)
+            # The offsets may be behind the end.
+            self.readers.restless.add(where)
             if kind == "write":
                 yield self.administrator.write(group, where, epoch)
             elif kind == "new":
@@ -353,6 +358,10 @@ class Conversation:
         self.learn_topics()
 
     # -- answers -----------------------------------------------------------------------------------
+
+    def is_restless(self, request: ShareFetchRequest) -> bool:
+        """Return whether Kafka may answer a fetch that waits although nothing can be acquired."""
+        return not self.readers.restless.isdisjoint(self.readers.fetched(request))
 
     def learn(self, asked: Asked, request: Any, answer: Any) -> None:
         """Let a member learn from the answer of its broker."""

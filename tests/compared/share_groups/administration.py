@@ -78,6 +78,20 @@ def alter_group(group: str, name: str, value: str | None) -> Asked:
     return Asked(Plain(1, request), settles=group)
 
 
+def has_no_partition(asked: Asked, topics: dict[str, int]) -> bool:
+    """Return whether none of the partitions exists that `alter_offsets` names of some topic.
+
+    Args:
+        asked: the request.
+        topics: by name the number of the partitions of topics.
+    """
+    request: Any = asked.step.request(None)  # type: ignore[arg-type]
+    return any(
+        all(part.partition_index >= topics[topic.topic_name] for part in topic.partitions)
+        for topic in request.topics
+    )
+
+
 class Administrator:
     """Makes requests about groups and states.
 

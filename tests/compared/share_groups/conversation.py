@@ -14,7 +14,7 @@ from coterie.protocol.messages.delete_topics import DeleteTopicsRequest
 from coterie.protocol.messages.share_acknowledge import ShareAcknowledgeRequest
 from coterie.protocol.messages.share_fetch import ShareFetchRequest
 from coterie.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
-from tests.compared.share_groups.administration import Administrator, alter_group
+from tests.compared.share_groups.administration import Administrator, alter_group, has_no_partition
 from tests.compared.share_groups.parts import (
     MEMBER_CONNECTIONS,
     MEMBERS,
@@ -70,6 +70,7 @@ class Conversation:
         self.group_epochs: dict[str, int] = {}
         self.seen: list[Partition] = []
         self.appended: dict[tuple[str, int], int] = {}
+        self.hollow: set[str] = set()
         self._number = 0
 
     def learn_topics(self) -> None:
@@ -278,7 +279,10 @@ class Conversation:
         if self._maybe(0.1):
             topics[f"{self.name}-absent"] = 1
         if self._maybe(0.7):
-            yield self.administrator.alter_offsets(group, topics, self.appended)
+            asked = self.administrator.alter_offsets(group, topics, self.appended)
+            if has_no_partition(asked, topics):
+                self.hollow.add(group)
+            yield asked
         else:
             yield self.administrator.delete_offsets(group, list(topics))
         yield self.administrator.describe_offsets(group, self.topics)
@@ -292,7 +296,10 @@ class Conversation:
                 yield Asked(Plain(1, request))
 
     def _delete_group(self) -> Iterator[Part]:
+        """Delete a group that Kafka can delete [share-groups/alter-offsets]."""
         group = self._group()
+        if group in self.hollow:
+            return
         if self._maybe(0.7):
             yield from self._leave(group)
         self.readers.unsteady[group] = UNSTEADY

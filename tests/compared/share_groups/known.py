@@ -167,8 +167,8 @@ def without_repetitions(
             begun = [each for each in value["initializing_topics"] if each["partitions"]]
             known[Reason.EMPTY_TOPIC] += len(value["initializing_topics"]) - len(begun)
             kept = {**value, "initializing_topics": begun}
-        if kept == latest:
-            known[Reason.REPEATED_RECORD] += 1
-            continue
+            if kept == latest:
+                known[Reason.REPEATED_RECORD] += 1
+                continue
         latest = kept
         yield name, kept

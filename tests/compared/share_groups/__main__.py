@@ -12,7 +12,7 @@ from threading import Lock
 from coterie.address import Address
 from coterie.protocol.messages.find_coordinator import FindCoordinatorRequest
 from coterie.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
-from tests.compared.share_groups.comparison import PROPAGATION_S, Comparison, prepare
+from tests.compared.share_groups.comparison import Comparison, prepare
 from tests.compared.share_groups.conversation import Conversation
 from tests.compared.share_groups.known import Reason
 from tests.compared.share_groups.parts import MEMBER_CONNECTIONS
@@ -31,6 +31,7 @@ SETTINGS = {
     "share.coordinator.snapshot.update.records.per.snapshot": "5",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
 }
+_PAUSE_S = 0.1
 
 
 def main() -> int:
@@ -128,10 +129,10 @@ def _make_state_topic(sides: list[Side], run: str) -> None:
     )
     for side in sides:
         while side.call(request, 6).coordinators[0].error_code:
-            time.sleep(0.1)
+            time.sleep(_PAUSE_S)
         side.create_topics({topic: 1})
         while not side.call(joining, 1).assignment.topic_partitions:
-            time.sleep(PROPAGATION_S)
+            time.sleep(_PAUSE_S)
 
 
 if __name__ == "__main__":

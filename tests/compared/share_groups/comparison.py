@@ -4,11 +4,14 @@ import time
 from collections import Counter
 from concurrent.futures import Executor
 from functools import partial
+from itertools import count
 from typing import Any
 
+from coterie.protocol.java_hash import partition_for
 from coterie.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsRequestTopic
 from coterie.protocol.messages.list_groups import ListGroupsRequest
 from coterie.protocol.messages.share_fetch import ShareFetchRequest
+from coterie.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 from tests.compared.group_conversations import give_topic_ids, records
 from tests.compared.share_groups.conversation import Conversation
 from tests.compared.share_groups.exchange import Answer, all_answers
@@ -25,9 +28,9 @@ from tests.compared.share_groups.settling import settle
 from tests.compared.share_groups.stored import states
 from tests.compared.transactions.__main__ import differences
 from tests.compared.transactions.side import Side
+from tests.compared.transactions.stored import INTERNAL_PARTITIONS
 from tests.unit.server.running import RunningBroker
 
-PROPAGATION_S = 0.6
 _PAUSE_S = 0.05
 _RUN = 200
 
@@ -187,5 +190,25 @@ def create(
     numbers = {each.name: list(range(each.num_partitions)) for each in request.topics}
     while any(each.error_code for each in sides[0].list_offsets(numbers, -1)):
         time.sleep(_PAUSE_S)
-    time.sleep(PROPAGATION_S)
+    for group in conversation.groups:
+        _wait_for_coordinator(sides[0], group, list(numbers))
     conversation.learn_topics()
+
+
+def _wait_for_coordinator(side: Side, group: str, topics: list[str]) -> None:
+    """Wait until the coordinator of a group knows topics, with another group that it has.
+
+    It learns of them at a time of its own. A heartbeat before that initialises nothing.
+    """
+    number = partition_for(group, INTERNAL_PARTITIONS)
+    names = (f"probe-{each}-{group}" for each in count())
+    other = next(each for each in names if partition_for(each, INTERNAL_PARTITIONS) == number)
+    joining, leaving = (
+        ShareGroupHeartbeatRequest(
+            group_id=other, member_id="probe", member_epoch=epoch, subscribed_topic_names=topics
+        )
+        for epoch in (0, -1)
+    )
+    while len(side.call(joining, 1).assignment.topic_partitions) < len(topics):
+        time.sleep(_PAUSE_S)
+    side.call(leaving, 1)

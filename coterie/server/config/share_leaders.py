@@ -68,7 +68,7 @@ def leader_settings(broker: Settings, own: Mapping[str, str]) -> ShareSettings:
 
 
 def offset_reset(text: str) -> tuple[str, int]:
-    """Return where `share.auto.offset.reset` lets a partition begin, and how far back BY_DURATION is.
+    """Return where `share.auto.offset.reset` lets a partition begin, and BY_DURATION's duration.
 
     The duration is in milliseconds, and 0 for the others [share-partitions/offset-reset].
 

@@ -1,4 +1,4 @@
-"""Where share groups begin: what the setting may be, as Kafka 4.3.1 takes it (a table of its answers)."""
+"""Where share groups begin: what the setting may be, by Kafka 4.3.1's answers."""
 
 import pytest
 

@@ -68,9 +68,9 @@ def leader_settings(broker: Settings, own: Mapping[str, str]) -> ShareSettings:
 
 
 def offset_reset(text: str) -> tuple[str, int]:
-    """Return where `share.auto.offset.reset` lets a partition begin, and how far back that is.
+    """Return where `share.auto.offset.reset` lets a partition begin, and BY_DURATION's duration.
 
-    That is in milliseconds, and 0 but for BY_DURATION [share-partitions/offset-reset].
+    The duration is in milliseconds, and 0 for the others [share-partitions/offset-reset].
 
     Raises:
         ValueError: the text is no such place, or its duration is negative.

@@ -67,7 +67,7 @@ def test_groups_of_one_partition_are_limited_to_twice_its_share() -> None:
 
 
 def test_a_session_of_0_ms_ends_at_once() -> None:
-    """[joining/order-of-checks]: `group.min.session.timeout.ms` may be 0, as in Kafka."""
+    """[joining/order-of-checks]: `group.min.session.timeout.ms` may be 0, as in Kafka's tests."""
     harness = UnitHarness(group_min_session_timeout_ms=0)
     harness.join("a", session_ms=0)
     harness.store()

@@ -1,4 +1,4 @@
-"""Where share groups begin: what the setting may be, from a table of what Kafka 4.3.1 takes."""
+"""Where share groups begin: what the setting may be, by Kafka 4.3.1's answers."""
 
 import pytest
 

@@ -108,6 +108,7 @@ _SERVER = (
     " TxnOffsetCommitRequestTest WriteTxnMarkersRequestTest SaslApiVersionsRequestTest"
     " StreamsGroupHeartbeatRequestTest StreamsGroupDescribeRequestTest"
     " ShareGroupHeartbeatRequestTest ShareGroupDescribeRequestTest ShareFetchAcknowledgeRequestTest"
+    " ShareGroupHeartbeatRequestTest$WithAssignmentBatchingDisabledTest"
 )
 _TOOLS = (
     "consumer.ConsoleConsumerTest consumer.group.DescribeConsumerGroupTest"

@@ -159,7 +159,7 @@ def _details(group: GroupContent, zero: int, steps: int) -> Json:
     members = group.members()
     names = _Names(members)
     owned = group.tables["ownership"]
-    placed = in_lanes(owned)
+    placed = in_lanes(owned, are_shared=group.is_shared)
     lanes = sorted(placed)
     has_tasks = group.has_tasks
     span = group.span_ms

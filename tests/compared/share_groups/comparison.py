@@ -127,6 +127,7 @@ class Comparison:
                 self.report += self._history[-_RUN:]
             self.report.append(f"{self._conversation.name} {text}")
             self.report += [f"    {line}" for line in different[:8]]
+            self.report.append(f"    after {kafka.seconds:.2f} and {our.seconds:.2f} s")
         if kafka.raw is not None:
             self._conversation.learn(kafka.asked, kafka.request, kafka.raw)
 

@@ -162,13 +162,12 @@ def without_repetitions(
         if not name.startswith("ShareGroupStatePartitionMetadataKey"):
             yield name, value
             continue
-        kept = value
+        if value is not None and value == latest:
+            known[Reason.REPEATED_RECORD] += 1
+            continue
+        latest = value
         if value is not None:
             begun = [each for each in value["initializing_topics"] if each["partitions"]]
             known[Reason.EMPTY_TOPIC] += len(value["initializing_topics"]) - len(begun)
-            kept = {**value, "initializing_topics": begun}
-            if kept == latest:
-                known[Reason.REPEATED_RECORD] += 1
-                continue
-        latest = kept
-        yield name, kept
+            value = {**value, "initializing_topics": begun}
+        yield name, value

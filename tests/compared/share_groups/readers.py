@@ -71,8 +71,8 @@ class Readers:
         held: the offsets that a member has acquired, by group and partition.
         restless: of which records were deleted, or of which a group may begin behind the end: Kafka
             does not let a fetch wait for records of them.
-        open: those with an open transaction: a group that begins at the high watermark begins behind
-            the end that it may read.
+        open: those with an open transaction: the high watermark is behind the end for groups that
+            read what is committed.
         unsteady: for how many more fetches of a group share partitions may have to be loaded.
     """
 

@@ -1,5 +1,10 @@
 """Deliveries of share groups from the records of their states."""
 
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
 from coterie.coordinator.share_partition.states import (
     ACKNOWLEDGED,
     ARCHIVED,
@@ -11,11 +16,15 @@ from coterie.coordinator.share_state.requests import ShareKey
 from coterie.coordinator.share_state.share_state import ShareState, tombstone
 from coterie.pipeline.timeline.deliveries import DeliveryReader
 from coterie.protocol.messages.share_state_records import SHARE_STATE_RECORDS, ShareUpdateValue
+from coterie.protocol.record_batch import read_header
+from coterie.protocol.records import decode_records
 from coterie.protocol.wire import Message
+from tests.compared.transactions.plain_values import batches
 
 # When, first and last offset, what became of them, the number of deliveries.
 Ended = tuple[int, int, int, str, int]
 
+GOLDEN = Path(__file__).parents[2] / "golden" / "share_states"
 KEY = ShareKey("billing", bytes(15) + b"\x01", 0)
 
 
@@ -92,3 +101,32 @@ def test_what_cannot_be_known_is_left_out() -> None:
     assert late.states == {}
     assert late.read(b"\x00\x63", b"", 7) == late.read(None, b"", 7) == []
     assert late.skipped == 2
+
+
+def by_offset(states: list[Any], start_offset: int) -> dict[int, tuple[int, int]]:
+    return {
+        offset: (int(state), count)
+        for first_offset, last_offset, state, count in states
+        for offset in range(max(first_offset, start_offset), last_offset + 1)
+    }
+
+
+def test_the_log_of_a_kafka_says_what_it_has_answered() -> None:
+    """The state of each share partition at the end, which a real broker was asked for."""
+    reader = DeliveryReader()
+    for batch in batches(gzip.decompress((GOLDEN / "kafka-4.3.1.log.gz").read_bytes())):
+        header = read_header(batch, 0)
+        for record in decode_records(batch, header, 0):
+            reader.read(record.key, record.value, header.max_timestamp_ms)
+    assert not reader.skipped
+    found = json.loads((GOLDEN / "kafka-4.3.1.json").read_text())
+    assert {type(each[3]) for each in found} == {list, type(None)}
+    for group_id, topic_id, partition, answered in found:
+        state = reader.states.get(ShareKey(group_id, bytes.fromhex(topic_id), partition))
+        if answered is None:
+            assert state is None
+            continue
+        assert state is not None
+        assert [state.state_epoch, state.start_offset] == answered[:2]
+        start_offset = state.start_offset
+        assert by_offset(state.batches, start_offset) == by_offset(answered[2], start_offset)

@@ -15,6 +15,7 @@ from coterie.coordinator.share_partition.states import (
 from coterie.coordinator.share_state.requests import ShareKey
 from coterie.coordinator.share_state.share_state import ShareState, tombstone
 from coterie.pipeline.timeline.deliveries import DeliveryReader
+from coterie.pipeline.timeline.share_partitions import story_of
 from coterie.protocol.messages.share_state_records import SHARE_STATE_RECORDS, ShareUpdateValue
 from coterie.protocol.record_batch import read_header
 from coterie.protocol.records import decode_records
@@ -101,6 +102,33 @@ def test_what_cannot_be_known_is_left_out() -> None:
     assert late.states == {}
     assert late.read(b"\x00\x63", b"", 7) == late.read(None, b"", 7) == []
     assert late.skipped == 2
+
+
+def test_start_offsets_and_what_is_done_with_behind_them() -> None:
+    """[pipeline/share-progress] A state that begins anew without an offset has none."""
+    first, anew = ShareState(0, 2, 0, 1000), ShareState(1, 5, -1, 4000)
+    records = [first.snapshot(KEY, 1000)]
+    for batch in (StateBatch(2, 5, ACKNOWLEDGED, 1), StateBatch(0, 1, ARCHIVED, 1)):
+        records.append(first.update(KEY, 0, 0, -1, [batch]))
+        update = records[-1][1]
+        assert isinstance(update, ShareUpdateValue)
+        first.take_update(update)
+    records.append(anew.snapshot(KEY, 4000))
+    story = story_of(
+        (
+            (
+                SHARE_STATE_RECORDS.encode_key(key),
+                None if value is None else SHARE_STATE_RECORDS.encode_value(value),
+                1000 * number,
+                number,
+            )
+            for number, (key, value) in enumerate(records)
+        ),
+        {},
+    )
+    (partition,) = story.partitions.values()
+    assert [each.offset for each in partition.starts] == [0, 6, None]
+    assert [tuple(each) for each in partition.completed] == [(1000, 4), (2000, 0)]
 
 
 def by_offset(states: list[Any], start_offset: int) -> dict[int, tuple[int, int]]:

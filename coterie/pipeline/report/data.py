@@ -291,13 +291,15 @@ def _rebalance(row: Row, names: _Names, zero: int) -> list[Any]:
 
 def _bump(row: Row, names: _Names, zero: int) -> list[Any]:
     target_ms = row["target_ts"]
+    # A record is stamped when it is appended, up to some milliseconds after the target in it.
+    after_ms = None if target_ms is None else max(0, target_ms - row["at_ts"])
     return [
         row["epoch"],
         row["at_ts"] - zero,
         _text(row["cause"]),
         names.number(row["member_key"]),
         row["members"],
-        None if target_ms is None else target_ms - row["at_ts"],
+        after_ms,
         row["moved_partitions"],
         row["stable_ms"],
         _text(row["assignor"]),

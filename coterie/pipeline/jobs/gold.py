@@ -312,7 +312,8 @@ class _Gold(NamedTuple):
         newest = _with(self.sought.rows("newest", bucket), starts)
         moves = with_handover(found["partition_moves"], minutes, newest)
         input_of = partial(_input_of, self.labels)
-        lag = lag_1m(minutes, _ends(self.log_ends, minutes), input_of, newest)
+        ends = _ends(self.log_ends, minutes)
+        lag = lag_1m(minutes, ends, input_of, newest, found["completed"])
         found |= _with_exits(found, minutes, newest)
         sums, damaged = (self.read.rows(kind, bucket) for kind in ("sums", "damaged"))
         for table in _UNCHANGED:

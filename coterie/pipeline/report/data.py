@@ -13,6 +13,7 @@ from coterie.pipeline.findings.finding import duration
 from coterie.pipeline.report.content import Content, GroupContent, Place, Row, Unowned
 from coterie.pipeline.report.lanes import in_lanes, place_text
 from coterie.pipeline.report.series import Series, lag_series, progress_series
+from coterie.pipeline.timeline.model import SHARE
 
 # What the page has of one group: the newest, or the worst [report/limits].
 MAX_REBALANCES = 1_000
@@ -159,7 +160,7 @@ def _details(group: GroupContent, zero: int, steps: int) -> Json:
     members = group.members()
     names = _Names(members)
     owned = group.tables["ownership"]
-    placed = in_lanes(owned)
+    placed = in_lanes(owned, are_shared=group.is_of(SHARE))
     lanes = sorted(placed)
     has_tasks = group.has_tasks
     span = group.span_ms

@@ -1,17 +1,16 @@
-"""The lanes of a group's page: one for each partition, task and copy of a task.
+"""The lanes of a group's page: one for each partition, reader of a partition, task and copy of it.
 
-Invariant: the bars of a lane do not overlap.
+Invariant: the bars of a lane do not overlap, but for those of a partition that has one owner.
 """
 
 from collections.abc import Iterable
+from itertools import count
 from typing import NamedTuple
 
 from coterie.client.names import cut
 from coterie.pipeline.records.streams import ROLES
 from coterie.pipeline.report.content import Place, Row
 from coterie.protocol.messages.connect_protocol import CONNECTOR_TASK
-
-_FOREVER_MS = 1 << 62
 
 
 class Lane(NamedTuple):
@@ -21,7 +20,8 @@ class Lane(NamedTuple):
         topic: the topic, the connector, or the subtopology, which is a number in Kafka Streams.
         number: of the partition or task.
         role: the place of the task's role in `ROLES`; -1 for a partition.
-        copy: a task may have several copies of one role at a time; they are numbered.
+        copy: a task may have several copies of one role at a time, a partition of a share group
+            several readers; they are numbered.
     """
 
     topic: tuple[int, str]
@@ -31,32 +31,48 @@ class Lane(NamedTuple):
 
     @property
     def text(self) -> str:
-        """Its name, such as orders-1, 0_1, 0_1 standby, or 0_1 standby 2."""
+        """Its name, such as orders-1, orders-1 reader 2, 0_1, 0_1 standby, or 0_1 standby 2."""
         name = place_text((self.topic[1], self.number), is_task=self.role >= 0)
+        if self.role < 0 and self.copy:
+            return f"{name} reader {self.copy + 1}"
         if self.role <= 0:
             return name
         more = f" {self.copy + 1}" if self.copy else ""
         return f"{name} {ROLES[self.role]}{more}"
 
 
-def in_lanes(rows: Iterable[Row]) -> dict[Lane, list[Row]]:
+def in_lanes(rows: Iterable[Row], *, are_shared: bool = False) -> dict[Lane, list[Row]]:
     """Sort ownership into lanes.
 
     Args:
         rows: rows of `ownership`, in order of their beginnings.
+        are_shared: whether several members may have a partition at a time.
     """
     lanes: dict[Lane, list[Row]] = {}
-    ends: dict[Lane, int] = {}
     for row in rows:
         # An earlier version had no column for it.
         role = row.get("role")
         lane = Lane(_ordered(row["topic"], role), row["partition"], _number(role), 0)
-        # Only copies overlap; ownership that does is drawn in one lane.
-        while lane.role > 0 and ends.get(lane, 0) > row["from_ts"]:
-            lane = lane._replace(copy=lane.copy + 1)
-        ends[lane] = _FOREVER_MS if row["to_ts"] is None else row["to_ts"]
+        # Only copies and readers overlap; other ownership that does is drawn in one lane.
+        if are_shared or lane.role > 0:
+            lane = _free(lanes, lane, row)
         lanes.setdefault(lane, []).append(row)
     return lanes
+
+
+def _free(lanes: dict[Lane, list[Row]], lane: Lane, row: Row) -> Lane:
+    """Return a lane that is free when a row begins, the one that its member had before if it is."""
+    free = None
+    for copy in count():
+        candidate = lane._replace(copy=copy)
+        if candidate not in lanes:
+            return free or candidate
+        last = lanes[candidate][-1]
+        if last["to_ts"] is not None and last["to_ts"] <= row["from_ts"]:
+            if last["member_key"] == row["member_key"]:
+                return candidate
+            free = free or candidate
+    raise AssertionError("there is always one more lane")
 
 
 def place_text(place: Place, *, is_task: bool = False) -> str:

@@ -143,7 +143,7 @@ def delivery_columns(group_id: str, ended: Ended) -> dict[str, Any]:
 
 def shared_partition_columns(group_id: str, found: SharedPartition) -> dict[str, Any]:
     """Return the columns of `share_partitions`."""
-    last = found.starts[-1] if found.starts else None
+    last = found.starts[-1] if found.starts and found.starts[-1].offset is not None else None
     counts = found.counts
     return {
         "group_id": group_id,

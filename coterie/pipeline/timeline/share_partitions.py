@@ -54,11 +54,21 @@ class Ended(NamedTuple):
 
 
 class StartOffset(NamedTuple):
-    """Where a group was in a share partition: before this offset everything was done with."""
+    """Where a group was in a share partition: before this offset everything was done with.
+
+    Without an offset it was to begin wherever `share.auto.offset.reset` says.
+    """
 
     at_ms: int
     log_offset: int
-    offset: int
+    offset: int | None
+
+
+class Completed(NamedTuple):
+    """From when on how many records behind the start offset were done with."""
+
+    at_ms: int
+    records: int
 
 
 class PoisonRecord(NamedTuple):
@@ -85,6 +95,7 @@ class SharedPartition:
     Attributes:
         topic, partition: the partition.
         starts: its start offsets, each when it became that.
+        completed: how many records behind them were done with, each when it became that.
         last_ms: when a delivery ended last; None before the first.
         complete, waiting: the records behind the start offset that are done with, and those that
             wait for another delivery.
@@ -98,6 +109,7 @@ class SharedPartition:
         self.topic = topic
         self.partition = partition
         self.starts: list[StartOffset] = []
+        self.completed: list[Completed] = []
         self.last_ms: int | None = None
         self.complete = self.waiting = self.most_deliveries = 0
         self.counts: dict[str, int] = {}
@@ -127,9 +139,13 @@ class SharedPartition:
 
     def now(self, state: ShareState, at_ms: int, log_offset: int) -> None:
         """Note the state after a record."""
-        offset, self.complete, self.waiting, self.most_deliveries = _summed(state)
-        if offset >= 0 and (not self.starts or self.starts[-1].offset != offset):
+        start, complete, self.waiting, self.most_deliveries = _summed(state)
+        offset = start if start >= 0 else None
+        if offset != (self.starts[-1].offset if self.starts else None):
             self.starts.append(StartOffset(at_ms, log_offset, offset))
+        if complete != self.complete:
+            self.complete = complete
+            self.completed.append(Completed(at_ms, complete))
 
     def _count(self, what: str, records: int) -> None:
         self.counts[what] = self.counts.get(what, 0) + records

@@ -27,6 +27,8 @@ LOG_END_MINUTES = 5
 SAMPLES_APART_US = MINUTE_US
 
 _SCHEMA = TABLES["lag_1m"].schema
+# How many records behind its start offset a share group was done with, from when on.
+COMPLETED = pa.schema([*MOMENTS, ("records", pa.int64())])
 
 
 class _Ends(NamedTuple):
@@ -76,6 +78,7 @@ def lag_1m(
     log_ends: pa.Table | None,
     input_of: Callable[[str], str] = lambda _: "",
     newest: pa.Table | None = None,
+    completed: pa.Table | None = None,
 ) -> pa.Table:
     """Compute the lag in each minute, when its last log end was requested, as rows of `lag_1m`.
 
@@ -85,6 +88,7 @@ def lag_1m(
             counts for the topics of that name in every input.
         input_of: returns the input of a group: topics of two clusters may have one name.
         newest: the results of `handovers.newest_commits` for `sampled_moments`.
+        completed: rows of `COMPLETED`, of share groups, whose lag is less by these records.
     """
     if log_ends is None or not minutes.num_rows:
         return _without_lag(minutes)
@@ -98,7 +102,7 @@ def lag_1m(
     end_known = (rows.end >= 0) & (age_ms < LOG_END_MINUTES * MINUTE_US // 1000)
     log_end = ends.offset[rows.end]
     known = committed_known & end_known
-    lag = np.maximum(log_end - committed, 0)
+    lag = np.maximum(log_end - committed - _completed(minutes, rows, ends, completed), 0)
     written_us, is_written = _written_after(ends, rows.place, committed, rows.end)
     is_level = known & (lag == 0)
     time_lag_ms = np.where(is_level, 0, ends.at_us[rows.end] // 1000 - written_us // 1000)
@@ -221,6 +225,30 @@ def _committed(
     of_minute, is_found = newest_at(minutes, moments, found)
     replaced = is_between & is_found[rows.own]
     return np.where(replaced, of_minute[rows.own], offset), known | replaced
+
+
+def _completed(minutes: pa.Table, rows: _Rows, ends: _Ends, completed: pa.Table | None) -> Int64s:
+    """Return for each row how many records behind its committed offset are done with."""
+    if completed is None or not completed.num_rows:
+        return np.zeros(len(rows.key), np.int64)
+    keys = row_keys(pa.concat_tables(each.select(KEY) for each in (minutes, completed)))
+    key = np.unique(keys, return_inverse=True)[1].reshape(-1)
+    at_us = int64s(completed, "at_ts")
+    # The moment of a row is that of its committed offset.
+    end_us = ends.at_us[rows.end]
+    has_end = (rows.end >= 0) & (end_us // MINUTE_US == rows.minute_us // MINUTE_US)
+    moment_us = np.where(has_end, end_us, rows.minute_us + MINUTE_US - 1)
+    # Times are replaced by their ranks, so that a number has room for the key in front of them.
+    times = np.unique(np.concatenate([at_us, moment_us]))
+    known = key[minutes.num_rows :] * len(times) + np.searchsorted(times, at_us)
+    order = np.argsort(known, kind="stable")
+    sought_key = key[rows.committed]
+    sought = sought_key * len(times) + np.searchsorted(times, moment_us)
+    found = np.searchsorted(known[order], sought, "right") - 1
+    newest = order[np.maximum(found, 0)]
+    is_known = (found >= 0) & (key[minutes.num_rows :][newest] == sought_key)
+    counts: Int64s = np.where(is_known, int64s(completed, "records")[newest], 0)
+    return counts
 
 
 def _newest(values: Int64s, key: Int64s) -> Int64s:

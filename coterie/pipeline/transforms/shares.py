@@ -21,6 +21,7 @@ from coterie.pipeline.timeline.model import SHARE
 from coterie.pipeline.timeline.share_partitions import SharedPartition, ShareStory, story_of
 from coterie.pipeline.transforms import commit_runs
 from coterie.pipeline.transforms.histories import by_group, fact_of, in_us, named_groups, table_of
+from coterie.pipeline.transforms.lag import COMPLETED
 from coterie.protocol.messages.share_facts import LOCK_TIMEOUT
 
 # The records of `__share_group_state` as they come from bronze.
@@ -50,6 +51,7 @@ SHARE_NAMES = ("share_deliveries", "share_partitions", "poison_records")
 SHARE_TABLES = {
     **{name: TABLES[name].schema for name in SHARE_NAMES},
     "start_offsets": START_OFFSETS,
+    "completed": COMPLETED,
 }
 
 
@@ -105,6 +107,7 @@ def _add(rows: dict[str, list[Any]], group_id: str, story: ShareStory) -> None:
             for _, each in sorted(partition.poison.items())
         ]
         rows["start_offsets"] += _starts(group_id, partition)
+        rows["completed"] += _completed(group_id, partition)
 
 
 def _starts(group_id: str, partition: SharedPartition) -> Iterator[dict[str, Any]]:
@@ -116,7 +119,18 @@ def _starts(group_id: str, partition: SharedPartition) -> Iterator[dict[str, Any
             "log_offset": start.log_offset,
             "committed_offset": start.offset,
             "record_ts": start.at_ms * 1000,
-            "is_tombstone": False,
+            "is_tombstone": start.offset is None,
+        }
+
+
+def _completed(group_id: str, partition: SharedPartition) -> Iterator[dict[str, Any]]:
+    for each in partition.completed:
+        yield {
+            "group_id": group_id,
+            "topic": partition.topic,
+            "partition": partition.partition,
+            "at_ts": each.at_ms * 1000,
+            "records": each.records,
         }
 
 

@@ -78,6 +78,20 @@ def alter_group(group: str, name: str, value: str | None) -> Asked:
     return Asked(Plain(1, request), settles=group)
 
 
+def has_no_partition(asked: Asked, topics: dict[str, int]) -> bool:
+    """Return whether none of the partitions exists that `alter_offsets` names of some topic.
+
+    Args:
+        asked: the request.
+        topics: by name the number of the partitions of topics.
+    """
+    request: Any = asked.step.request(None)  # type: ignore[arg-type]
+    return any(
+        all(part.partition_index >= topics[topic.topic_name] for part in topic.partitions)
+        for topic in request.topics
+    )
+
+
 class Administrator:
     """Makes requests about groups and states.
 
@@ -149,8 +163,17 @@ class Administrator:
         request = DescribeShareGroupOffsetsRequest(groups=[of_group])
         return Asked(Plain(self.random.choice((0, 1, 1, 1)), request))
 
-    def alter_offsets(self, group: str, topics: dict[str, int]) -> Asked:
-        """Set the start offsets of a group."""
+    def alter_offsets(
+        self, group: str, topics: dict[str, int], appended: dict[tuple[str, int], int]
+    ) -> Asked:
+        """Set the start offsets of a group.
+
+        Args:
+            group: the group.
+            topics: by name the number of their partitions.
+            appended: how many records the partitions have at least. Kafka answers a fetch of an
+                offset behind the end at once [share-partitions/log-start].
+        """
         names = self.random.sample(list(topics), min(len(topics), self.random.choice((1, 1, 2))))
         request = AlterShareGroupOffsetsRequest(
             group_id=group,
@@ -160,7 +183,9 @@ class Administrator:
                     partitions=[
                         AlterShareGroupOffsetsRequestPartition(
                             partition_index=index if self._maybe(0.95) else 7,
-                            start_offset=self.random.choice((0, 0, 1, -1)),
+                            start_offset=self.random.choice(
+                                (0, 0, 1 if appended.get((name, index)) else 0, -1)
+                            ),
                         )
                         for index in range(topics[name])
                     ],

@@ -14,7 +14,7 @@ from coterie.protocol.messages.delete_topics import DeleteTopicsRequest
 from coterie.protocol.messages.share_acknowledge import ShareAcknowledgeRequest
 from coterie.protocol.messages.share_fetch import ShareFetchRequest
 from coterie.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
-from tests.compared.share_groups.administration import Administrator, alter_group
+from tests.compared.share_groups.administration import Administrator, alter_group, has_no_partition
 from tests.compared.share_groups.parts import (
     MEMBER_CONNECTIONS,
     MEMBERS,
@@ -69,6 +69,8 @@ class Conversation:
         self.epochs: dict[tuple[str, str], int] = {}
         self.group_epochs: dict[str, int] = {}
         self.seen: list[Partition] = []
+        self.appended: dict[tuple[str, int], int] = {}
+        self.hollow: set[str] = set()
         self._number = 0
 
     def learn_topics(self) -> None:
@@ -224,8 +226,9 @@ class Conversation:
 
     def _produced(self) -> Asked:
         count = self.random.choice((1, 1, 2, 5, 5, 10, 30))
-        step = Produce(9, None, None, (self._named(),), False, "next", count, self._number)
-        return Asked(step)
+        where = self._named()
+        self.appended[where] = self.appended.get(where, 0) + count
+        return Asked(Produce(9, None, None, (where,), False, "next", count, self._number))
 
     def _produce(self) -> Iterator[Part]:
         yield self._produced()
@@ -248,6 +251,7 @@ class Conversation:
         name, index = self._named()
         if self.readers.holds((self.topic_ids[name], index)):
             return
+        self.readers.restless.add((self.topic_ids[name], index))
         yield Asked(DeleteRecords(2, name, index, self.random.randrange(4)), rest_s=0.03)
 
     # -- administrators ----------------------------------------------------------------------------
@@ -275,7 +279,10 @@ class Conversation:
         if self._maybe(0.1):
             topics[f"{self.name}-absent"] = 1
         if self._maybe(0.7):
-            yield self.administrator.alter_offsets(group, topics)
+            asked = self.administrator.alter_offsets(group, topics, self.appended)
+            if has_no_partition(asked, topics):
+                self.hollow.add(group)
+            yield asked
         else:
             yield self.administrator.delete_offsets(group, list(topics))
         yield self.administrator.describe_offsets(group, self.topics)
@@ -289,7 +296,10 @@ class Conversation:
                 yield Asked(Plain(1, request))
 
     def _delete_group(self) -> Iterator[Part]:
+        """Delete a group that Kafka can delete [share-groups/alter-offsets]."""
         group = self._group()
+        if group in self.hollow:
+            return
         if self._maybe(0.7):
             yield from self._leave(group)
         self.readers.unsteady[group] = UNSTEADY
@@ -310,6 +320,8 @@ class Conversation:
         else:
             self.readers.unsteady[group] = UNSTEADY
             epoch = self.group_epochs.get(group, 1)
+            # The offsets may be behind the end.
+            self.readers.restless.add(where)
             if kind == "write":
                 yield self.administrator.write(group, where, epoch)
             elif kind == "new":
@@ -353,6 +365,10 @@ class Conversation:
         self.learn_topics()
 
     # -- answers -----------------------------------------------------------------------------------
+
+    def is_restless(self, request: ShareFetchRequest) -> bool:
+        """Return whether Kafka may answer a fetch that waits although nothing can be acquired."""
+        return not self.readers.restless.isdisjoint(self.readers.fetched(request))
 
     def learn(self, asked: Asked, request: Any, answer: Any) -> None:
         """Let a member learn from the answer of its broker."""

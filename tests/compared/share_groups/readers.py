@@ -36,6 +36,8 @@ RELEASED_S = 0.15
 # After a change of states by others share partitions may have to be loaded at any time.
 UNSTEADY = 1_000_000
 _RELEASE, _RENEW = 2, 4
+# Kafka has failed with a request; its epoch counts nevertheless.
+_FAILED = -1
 # This member asks for one partition. Where there are several there are no small limits: in which
 # order several partitions come to be read after one another is a matter of a hash in Kafka, and it
 # reads those at which it looks for the first time and the others separately, each with the limit.
@@ -67,6 +69,8 @@ class Readers:
         partitions: those that exist.
         sessions: by group and member.
         held: the offsets that a member has acquired, by group and partition.
+        restless: of which records were deleted, or of which a group may begin behind the end: Kafka
+            does not let a fetch wait for records of them.
         unsteady: for how many more fetches of a group share partitions may have to be loaded.
     """
 
@@ -75,6 +79,7 @@ class Readers:
     gone: list[Partition] = field(default_factory=list)
     sessions: dict[tuple[str, str], Session] = field(default_factory=dict)
     held: dict[tuple[str, Partition], dict[str, set[int]]] = field(default_factory=dict)
+    restless: set[Partition] = field(default_factory=set)
     unsteady: dict[str, int] = field(default_factory=dict)
 
     def _maybe(self, share: float) -> bool:
@@ -88,20 +93,17 @@ class Readers:
         version = self.random.choice((1, 2, 2))
         session = self.sessions.get((group, member))
         epoch = self._epoch(session)
+        added, acknowledged = self._wanted(group, member, epoch, version)
+        opened = session is not None and epoch != 0
+        known = session.partitions if session is not None and opened else set()
+        fetched = {*added, *acknowledged, *known}
+        loads = bool(added) or not opened or self.unsteady.get(group, 0) > 0
+        loads = loads or not known.issuperset(acknowledged)
+        if loads and len(fetched) > 1 and not self.restless.isdisjoint(fetched):
+            # The answer does not wait until the others are loaded [share-partitions/log-start].
+            epoch, added, acknowledged = 0, [self.random.choice(sorted(fetched))], {}
+            fetched = set(added)
         connection = self._connection(group, member, epoch)
-        if session is None or epoch == 0:
-            added = self._some(member)
-            acknowledged = (
-                self._acknowledged(group, member, added, version) if (self._maybe(0.04)) else {}
-            )
-        else:
-            added = self._some(member) if self._maybe(0.1) and member != SINGLE else []
-            known = sorted(session.partitions) or self.partitions
-            acknowledged = (
-                self._acknowledged(group, member, known, version)
-                if (not self.unsteady.get(group) and self._maybe(0.4))
-                else {}
-            )
         request = ShareFetchRequest(
             group_id=group if self._maybe(0.995) else None,
             member_id=member if self._maybe(0.99) else self.random.choice(("", None, "m" * 37)),
@@ -114,17 +116,12 @@ class Readers:
             topics=self._topics(added, acknowledged, ShareFetchTopic, ShareFetchPartition),
             forgotten_topics_data=self._forgotten(session),
         )
-        fetched = {*added, *acknowledged}
-        if session is not None and epoch:
-            fetched |= session.partitions
         if len(fetched) > 1:
             request.max_bytes = request.max_bytes and _NO_LIMIT_BYTES
             request.max_records = request.max_records and _NO_LIMIT_RECORDS
         if version > 1:
             request.share_acquire_mode = self.random.choice((0,) * 30 + (1,) * 20 + (2,))
             self._renew(request, acknowledged)
-        loads = session is None or epoch == 0 or added or self.unsteady.get(group, 0) > 0
-        loads = loads or session is None or not session.partitions.issuperset(acknowledged)
         if loads and not request.is_renew_ack:
             self.unsteady[group] = max(0, self.unsteady.get(group, 0) - 1)
             request.max_wait_ms, request.min_bytes = _LOADED_MS, MORE_THAN_THERE_IS
@@ -134,6 +131,31 @@ class Readers:
             request.max_records = request.max_records or MORE_THAN_THERE_IS
         rest_s = RELEASED_S if epoch == -1 else 0.0
         return Asked(Plain(version, request), connection, rest_s)
+
+    def _wanted(
+        self, group: str, member: str, epoch: int, version: int
+    ) -> tuple[list[Partition], dict[Partition, list[AcknowledgementBatch]]]:
+        """Return the partitions that a ShareFetch adds, and what it acknowledges."""
+        session = self.sessions.get((group, member))
+        if session is None or epoch == 0:
+            added = self._some(member)
+            is_acknowledging = self._maybe(0.04)
+            known = added
+        else:
+            added = self._some(member) if self._maybe(0.1) and member != SINGLE else []
+            is_acknowledging = not self.unsteady.get(group) and self._maybe(0.4)
+            known = sorted(session.partitions) or self.partitions
+        if not is_acknowledging:
+            return added, {}
+        return added, self._acknowledged(group, member, known, version)
+
+    def fetched(self, request: ShareFetchRequest) -> set[Partition]:
+        """Return the partitions of a ShareFetch, and those of its session."""
+        named = {(t.topic_id, p.partition_index) for t in request.topics for p in t.partitions}
+        session = self.sessions.get((request.group_id or "", request.member_id or ""))
+        if session is None or request.share_session_epoch == 0:
+            return named
+        return named | session.partitions
 
     def _renew(self, request: Any, acknowledged: dict[Partition, list[Any]]) -> None:
         types = [t for each in acknowledged.values() for b in each for t in b.acknowledge_types]
@@ -151,7 +173,9 @@ class Readers:
         known = sorted(session.partitions) if session is not None else self.partitions
         if self._maybe(0.05):
             known = [*self.partitions, *self.gone, (b"\7" * 16, 0)]
-        acknowledged = self._acknowledged(group, member, known or self.partitions, version)
+        acknowledged = self._acknowledged(
+            group, member, known or self.partitions, version, may_reach_below=True
+        )
         request = ShareAcknowledgeRequest(
             group_id=group if self._maybe(0.995) else None,
             member_id=member if self._maybe(0.99) else self.random.choice(("", None, "m" * 37)),
@@ -215,14 +239,29 @@ class Readers:
     # -- acknowledgements --------------------------------------------------------------------------
 
     def _acknowledged(
-        self, group: str, member: str, known: list[Partition], version: int
+        self,
+        group: str,
+        member: str,
+        known: list[Partition],
+        version: int,
+        *,
+        may_reach_below: bool = False,
     ) -> dict[Partition, list[AcknowledgementBatch]]:
-        """Return acknowledgements, most of them of what the member holds."""
+        """Return acknowledgements, most of them of what the member holds.
+
+        Only those of one partition in a request that does nothing else may reach below what the
+        member holds: Kafka may fail, with all that the request does
+        [share-partitions/acknowledgement].
+        """
         mine = [each for each in known if self.held.get((group, each), {}).get(member)]
         chosen = self.random.sample(mine, min(len(mine), 1 + self._maybe(0.3)))
         if not chosen or self._maybe(0.05):
             chosen = [self.random.choice(known)]
-        return {each: self._batches(self._offsets(group, each, member), version) for each in chosen}
+        below = may_reach_below and len(chosen) == 1
+        return {
+            each: self._batches(self._offsets(group, each, member), version, below)
+            for each in chosen
+        }
 
     def _offsets(self, group: str, partition: Partition, member: str) -> list[int]:
         holders = self.held.get((group, partition), {})
@@ -230,7 +269,9 @@ class Readers:
             return sorted(set().union(*holders.values())) if holders else [0]
         return sorted(holders.get(member, ())) or [0]
 
-    def _batches(self, offsets: list[int], version: int) -> list[AcknowledgementBatch]:
+    def _batches(
+        self, offsets: list[int], version: int, may_reach_below: bool
+    ) -> list[AcknowledgementBatch]:
         runs: list[tuple[int, int]] = []
         for offset in offsets:
             if runs and runs[-1][1] == offset - 1:
@@ -243,7 +284,7 @@ class Readers:
             if self._maybe(0.4):
                 first = self.random.randint(first, last)
                 last = self.random.randint(first, last)
-            if self._maybe(0.04):
+            if may_reach_below and self._maybe(0.08):
                 first = max(0, first - self.random.choice((1, 3)))
             if self._maybe(0.04):
                 last += self.random.choice((1, 2, 30))
@@ -280,10 +321,13 @@ class Readers:
             return
         epoch = request.share_session_epoch
         wanted = {(t.topic_id, p.partition_index) for t in request.topics for p in t.partitions}
-        if answer.error_code == 0 or (answer.error_code == -1 and request.share_acquire_mode == 2):
+        if answer.error_code == 0 or (
+            answer.error_code == _FAILED and request.share_acquire_mode == 2
+        ):
             self._go_on(key, epoch, wanted, asked.connection)
             session = self.sessions.get(key)
-            for topic in request.forgotten_topics_data:
+            # A request that opens a session forgets nothing.
+            for topic in request.forgotten_topics_data if epoch else ():
                 for index in topic.partitions:
                     if session is not None:
                         session.partitions.discard((topic.topic_id, index))
@@ -309,7 +353,7 @@ class Readers:
         key = (request.group_id or "", request.member_id or "")
         if request.member_id not in MEMBERS or request.group_id is None:
             return
-        if answer.error_code == 0:
+        if answer.error_code in (0, _FAILED):
             self._go_on(key, request.share_session_epoch, set(), asked.connection)
         elif answer.error_code == 122:
             self.sessions.pop(key, None)

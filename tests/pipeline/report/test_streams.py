@@ -134,20 +134,39 @@ def test_page_has_a_lane_for_each_task_and_copy(output: str) -> None:
     assert "0_2" in {row[0] for row in group["handovers"]}
 
 
-def test_copies_of_one_task_have_lanes_of_their_own() -> None:
-    def row(topic: str, role: str | None, begin: int, end: int | None) -> dict[str, Any]:
-        return {"topic": topic, "partition": 1, "role": role, "from_ts": begin, "to_ts": end}
+def owned(
+    topic: str, role: str | None, begin: int, end: int | None, member: str = "m"
+) -> dict[str, Any]:
+    return {
+        "topic": topic, "partition": 1, "role": role, "from_ts": begin, "to_ts": end,
+        "member_key": member,
+    }  # fmt: skip
 
+
+def test_copies_of_one_task_have_lanes_of_their_own() -> None:
     rows = [
-        row("10", "active", 0, None),
-        row("2", "standby", 0, 5),
-        row("2", "standby", 1, None),
-        row("2", "standby", 5, None),
-        row("2", "warm-up", 6, 7),
-        row("2", "active", 6, 7),
+        owned("10", "active", 0, None),
+        owned("2", "standby", 0, 5),
+        owned("2", "standby", 1, None),
+        owned("2", "standby", 5, None),
+        owned("2", "warm-up", 6, 7),
+        owned("2", "active", 6, 7),
     ]
     found = {lane.text: len(bars) for lane, bars in sorted(in_lanes(rows).items())}
     assert found == {
         "2_1": 1, "2_1 standby": 2, "2_1 standby 2": 1, "2_1 warm-up": 1, "10_1": 1,
     }  # fmt: skip
-    assert [each.text for each in in_lanes([row("orders", None, 0, None)])] == ["orders-1"]
+    assert [each.text for each in in_lanes([owned("orders", None, 0, None)])] == ["orders-1"]
+
+
+def test_readers_of_one_partition_have_lanes_of_their_own() -> None:
+    rows = [
+        owned("jobs", None, 0, 5, "one"),
+        owned("jobs", None, 1, 5, "two"),
+        owned("jobs", None, 5, None, "two"),
+        owned("jobs", None, 5, 9, "one"),
+        owned("jobs", None, 9, None, "three"),
+    ]
+    found = in_lanes(rows, are_shared=True)
+    members = {lane.text: [each["member_key"] for each in bars] for lane, bars in found.items()}
+    assert members == {"jobs-1": ["one", "one", "three"], "jobs-1 reader 2": ["two", "two"]}

@@ -14,7 +14,7 @@ from coterie.pipeline.tables import TABLES
 from coterie.pipeline.transforms.commit_runs import COLUMNS, RUNS, commit_runs
 from coterie.pipeline.transforms.handovers import newest_commits, with_dictionaries
 from coterie.pipeline.transforms.histories import MOVES
-from coterie.pipeline.transforms.lag import lag_1m, sampled_moments
+from coterie.pipeline.transforms.lag import COMPLETED, lag_1m, sampled_moments
 from coterie.pipeline.transforms.progress import (
     KEY,
     are_among,
@@ -186,6 +186,30 @@ def test_lag_is_null_from_the_minute_in_which_the_log_end_is_too_old() -> None:
     minutes = minutes_of(commits(*(("g", 0, n, 10 + n, 60 * n) for n in range(8))))
     rows = lag_1m(minutes, ends_of((0, 30))).sort_by("window_start_ts").to_pylist()
     assert [row["lag"] for row in rows] == [20, 19, 18, 17, 16, None, None, None]
+
+
+def test_lag_of_a_share_group_leaves_out_what_is_done_with() -> None:
+    """[pipeline/share-progress]"""
+    minutes = minutes_of(commits(("g", 0, 1, 10, 0), ("g", 0, 2, 20, 70), ("g", 1, 3, 10, 0)))
+    rows = [(0, 5, 4), (0, 40, 6), (0, 130, 0), (1, 20, 90)]
+    done = pa.Table.from_pylist(
+        [
+            {
+                "group_id": "g",
+                "topic": "a",
+                "partition": index,
+                "at_ts": at(after),
+                "records": count,
+            }
+            for index, after, count in rows
+        ],
+        COMPLETED,
+    )
+    ends = ends_of((30, 30), (80, 30), (150, 30))
+    found = lag_1m(minutes, ends, completed=done).sort_by("window_start_ts").to_pylist()
+    lags = [(row["committed_offset"], row["lag"]) for row in found if row["partition"] == 0]
+    # At each log end; what is done with later counts later.
+    assert lags == [(10, 16), (20, 4), (20, 10)]
 
 
 def lags_at_samples(given: pa.Table, *seen: tuple[float, int]) -> list[tuple[Any, ...]]:

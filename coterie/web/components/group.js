@@ -127,7 +127,9 @@ function causedTable(of) {
 
 // In the tables `of()` is the group as it is now.
 function rebalanceTable(of) {
-  const time = name => ({ number: true, cell: row => duration(row[name]) });
+  // Of one that has begun and not ended the phases that are over have a length.
+  const isOpen = row => row.started !== null && row.completed === null;
+  const time = name => ({ number: true, cell: row => row[name] === null && isOpen(row) ? 'not over' : duration(row[name]) });
   const all = () => rowsOf(of()).rebalances;
   const made = table(`Rebalances of ${of().id}`, [
     column('when', when, { time: true, cell: row => timeCell(when(row), row.completed) }),

@@ -63,7 +63,7 @@ _CAUSES = {
     "subscription": "{member} subscribed to other topics",
     "topics changed": "the topics of the group changed",
     "regular expression resolved": "a pattern matches other topics",
-    "revocation timeout": "{member} did not give partitions up in time",
+    "revocation timeout": "{member} did not give {unit}s up in time",
     "upgrade": "the group became a consumer group",
     "downgrade": "the group became a classic group",
 }
@@ -179,20 +179,23 @@ def _member_lines(event: Event) -> Iterator[Line]:
         yield [(f"{_INDENT}└ and {event.hidden_members} more", "dim")]
 
 
-def cause_text(cause: str, member: str | None, subscription_change: str | None) -> str:
+def cause_text(
+    cause: str, member: str | None, subscription_change: str | None, *, unit: str = "partition"
+) -> str:
     """Return why a rebalance began, as a clause.
 
     Args:
         cause: the cause as the journal and the tables have it.
         member: the name of the member that caused it; None if it is not known or there are several.
         subscription_change: what the member changed in its subscription, if that is the cause.
+        unit: what members are given.
     """
     templates = _CAUSES if member else _CAUSES | _CAUSES_OF_UNKNOWN
     template = templates.get(cause)
     if template is None:
         return printable(f"{cause} {member or ''}".rstrip())
     change = _SUBSCRIPTION_CHANGES.get(subscription_change or "", "a changed subscription")
-    return template.format(member=member or "a member", change=change)
+    return template.format(member=member or "a member", change=change, unit=unit)
 
 
 def partition_ranges(partitions: Sequence[TopicPartition]) -> str:

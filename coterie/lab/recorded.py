@@ -15,6 +15,7 @@ from coterie.lab.scenario import Scenario, check_sizes
 from coterie.lab.script import Event, Recording, pod_name
 from coterie.pipeline.report.history import Story
 from coterie.pipeline.show import known_groups, read_story
+from coterie.pipeline.timeline.model import SHARE, STREAMS
 
 ASSUMPTIONS = (
     "Members start, stop and die at the recorded times; one that was removed has died before.",
@@ -25,6 +26,14 @@ ASSUMPTIONS = (
     "All members read all topics, whose partitions are equally many and all there from the start.",
     "Times in which nothing happens are shortened to three minutes.",
 )
+
+# Why a group of some types is not replayed.
+NOT_REPLAYED = {
+    STREAMS: "a streams group: the lab's machines assign partitions, and no tasks.",
+    SHARE: "a share group: its members share partitions, and a script for the lab says who joins"
+    " and leaves groups whose partitions have one owner. The scenario 'poison-record' has share"
+    " groups.",
+}
 
 _QUIET_US = 180 * SECOND
 _FORM_S = 60
@@ -105,17 +114,9 @@ def recorded_of(group_id: str, story: Story) -> Recorded:
         WrongInput: nothing happened after the group had formed, or it is too large; or it is a
             streams group, whose tasks no machine has, or a share group.
     """
-    if story.group.has_tasks:
-        raise WrongInput(
-            f"Group '{group_id}' is a streams group: the lab's machines assign partitions, and no"
-            " tasks."
-        )
-    if story.group.is_shared:
-        raise WrongInput(
-            f"Group '{group_id}' is a share group: its members share partitions, and a script for"
-            " the lab says who joins and leaves groups whose partitions have one owner. The"
-            " scenario 'poison-record' has share groups."
-        )
+    for group_type, text in NOT_REPLAYED.items():
+        if story.group.is_of(group_type):
+            raise WrongInput(f"Group '{group_id}' is {text}")
     tables = story.group.tables
     changes = _changes(tables["member_sessions"])
     formed_ms = _formed_ms(tables["rebalances"], changes)

@@ -140,6 +140,7 @@ def _cause(story: RebalanceStory) -> str:
             cause,
             story.name(key) if key else None,
             row["subscription_change"],
+            unit=_given(row),
         ),
         client_text(client_id, row["trigger_client_host"] or "?") if client_id else None,
         quoted_reason(row["trigger_reason"] or None),
@@ -190,7 +191,7 @@ def _skipped_text(row: Row) -> str:
 def _cost(row: Row) -> str:
     if row["completed_ts"] is None or not row["partitions"]:
         return ""
-    unit = "task" if _has_tasks(row) else "partition"
+    unit = _given(row)
     first = 2 if _unit(row) == "epoch" else 1
     if row.get("group_type") == STREAMS:
         # It may rise again before there are tasks.
@@ -215,7 +216,8 @@ def _epochs(story: RebalanceStory) -> Iterator[str]:
     """Yield the later epochs of a rebalance, and how long members took to give up and take over."""
     for bump in story.bumps[1:][:SHOWN_MEMBERS]:
         key = bump["member_key"]
-        cause = cause_text(bump["cause"], story.name(key) if key else None, None)
+        name, unit = story.name(key) if key else None, _given(story.row)
+        cause = cause_text(bump["cause"], name, None, unit=unit)
         after = duration_text(bump["at_ts"] - story.at_ms)
         yield f"epoch {bump['epoch']} after {after}: {cause}"
     ways: dict[tuple[Any, ...], list[TopicPartition]] = {}
@@ -289,6 +291,11 @@ def _has_tasks(row: Row) -> bool:
     """Return whether members have the tasks of Connect or of a streams group."""
     is_of_connect = row["protocol"] in connect_protocol.PROTOCOLS
     return is_of_connect or row.get("group_type") == STREAMS
+
+
+def _given(row: Row) -> str:
+    """Return what members are given."""
+    return "task" if _has_tasks(row) else "partition"
 
 
 def _acquired(

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from coterie.client.names import natural_order, short_member
 from coterie.pipeline.findings.finding import most_frequent
-from coterie.pipeline.timeline.model import SHARE, STREAMS, identity_of
+from coterie.pipeline.timeline.model import STREAMS, identity_of
 
 Row = dict[str, Any]
 # A topic and a partition number.
@@ -108,13 +108,12 @@ class GroupContent(NamedTuple):
     @property
     def has_tasks(self) -> bool:
         """Whether it is a streams group, whose members are given tasks [pipeline/streams-tasks]."""
-        # An earlier version had no column for it.
-        return any(row.get("group_type") == STREAMS for row in self.rebalances)
+        return self.is_of(STREAMS)
 
-    @property
-    def is_shared(self) -> bool:
-        """Whether it is a share group, of which several members read a partition."""
-        return any(row.get("group_type") == SHARE for row in self.rebalances)
+    def is_of(self, group_type: str) -> bool:
+        """Return whether it has been a group of a type."""
+        # An earlier version had no column for it.
+        return any(row.get("group_type") == group_type for row in self.rebalances)
 
     @property
     def unowned(self) -> Unowned:

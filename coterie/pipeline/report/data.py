@@ -13,6 +13,7 @@ from coterie.pipeline.findings.finding import duration
 from coterie.pipeline.report.content import Content, GroupContent, Place, Row, Unowned
 from coterie.pipeline.report.lanes import in_lanes, place_text
 from coterie.pipeline.report.series import Series, lag_series, progress_series
+from coterie.pipeline.timeline.model import SHARE
 
 # What the page has of one group: the newest, or the worst [report/limits].
 MAX_REBALANCES = 1_000
@@ -159,7 +160,7 @@ def _details(group: GroupContent, zero: int, steps: int) -> Json:
     members = group.members()
     names = _Names(members)
     owned = group.tables["ownership"]
-    placed = in_lanes(owned, are_shared=group.is_shared)
+    placed = in_lanes(owned, are_shared=group.is_of(SHARE))
     lanes = sorted(placed)
     has_tasks = group.has_tasks
     span = group.span_ms
@@ -291,13 +292,15 @@ def _rebalance(row: Row, names: _Names, zero: int) -> list[Any]:
 
 def _bump(row: Row, names: _Names, zero: int) -> list[Any]:
     target_ms = row["target_ts"]
+    # A record is stamped when it is appended, up to some milliseconds after the target in it.
+    after_ms = None if target_ms is None else max(0, target_ms - row["at_ts"])
     return [
         row["epoch"],
         row["at_ts"] - zero,
         _text(row["cause"]),
         names.number(row["member_key"]),
         row["members"],
-        None if target_ms is None else target_ms - row["at_ts"],
+        after_ms,
         row["moved_partitions"],
         row["stable_ms"],
         _text(row["assignor"]),

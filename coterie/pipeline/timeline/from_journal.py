@@ -322,8 +322,9 @@ class JournalTimeline:
             skipped_generations=opened.skipped,
             started_ms=opened.started_ms,
             completed_ms=None if generation is None else generation.completed_ms,
-            join_ms=opened.join_ms,
-            sync_ms=opened.sync_ms,
+            # A phase that has not ended has no length yet.
+            join_ms=opened.join_ms or (None if generation is None else 0),
+            sync_ms=opened.sync_ms or (None if generation is None else 0),
             initial_delay_ms=opened.initial_delay_ms,
             unowned_partition_ms=opened.unowned_ms,
             trigger=opened.trigger,

@@ -161,7 +161,7 @@ class Rebalance(NamedTuple):
         skipped_generations: generations that were never completed [pipeline/skipped-generations].
         started_ms, completed_ms: its beginning and end; the end is None if the journal ends before
             it, or if it was cut off.
-        join_ms, sync_ms: the phases, summed over its generations.
+        join_ms, sync_ms: the phases, summed over its generations; None while it has not ended.
         initial_delay_ms: how long the coordinator waited for more members of an empty group.
         unowned_partition_ms: the time without owner, summed over partitions
             [pipeline/unowned-time].

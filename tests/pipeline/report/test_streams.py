@@ -41,7 +41,7 @@ PRINTED = """\
               took 1 min 19 s, 1 epoch not reached before the next, recorded in the journal
               tasks without an owner: 1 min 37 s in total; 4 of 6 tasks moved
               + beat c c  - beat a a
-              epoch 5 after 1 min 5 s: beat a a did not give partitions up in time
+              epoch 5 after 1 min 5 s: beat a a did not give tasks up in time
               0: task 2: beat a a to beat c c, given up after 1 min 5 s (revocation timeout), taken
                 over 9.00 s later
 """

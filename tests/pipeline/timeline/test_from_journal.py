@@ -236,6 +236,9 @@ def test_rebalance_without_a_last_fact_has_no_end() -> None:
         None,
     )
     assert rebalance.to_generation is None
+    assert (rebalance.join_ms, rebalance.sync_ms) == (None, None), "its phases have no length yet"
+    known = last(history(*FIRST, began(5000, "leader rejoin", "one", 1), join_done(5040, 2, 5000)))
+    assert (rebalance.completed_ms, known.join_ms, known.sync_ms) == (None, 40, None)
 
 
 def test_generation_without_a_first_fact_is_a_rebalance_of_unknown_cause() -> None:

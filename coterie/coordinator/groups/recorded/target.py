@@ -5,13 +5,14 @@ handled; a timer that is due at once starts each part. It is that of the epoch a
 and members go to the target before it meanwhile [consumer-groups/large-target].
 """
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, NamedTuple, TypeVar
 
 from coterie.assignors.shares import Work
 from coterie.coordinator.groups.recorded.group import RecordedGroup
 from coterie.coordinator.groups.tentative_step import TentativeStep
 from coterie.protocol.messages.consumer_group_facts import GroupConverged, TargetComputed
+from coterie.protocol.wire import Message
 
 _NO_WORK: Work = iter(())
 
@@ -51,6 +52,20 @@ class Computation:
 
 
 C = TypeVar("C", bound=Computation)
+
+
+class LoggedTarget(NamedTuple):
+    """How a type of groups logs targets.
+
+    Attributes:
+        value: makes the value of the target of a member.
+        places: returns the partitions of a target by topic, or its active tasks by subtopology.
+        epoch_value: the class of the value with the epoch of the target.
+    """
+
+    value: Callable[[Any], Message]
+    places: Callable[[Any], Mapping[Any, Collection[int]]]
+    epoch_value: type[Any]
 
 
 def compute_or_begin(
@@ -114,6 +129,44 @@ def compute_some(
     group.computation = None
     write(step, computation)
     return not step.fits()
+
+
+def write_targets(
+    step: Any,
+    computation: Computation,
+    targets: Mapping[str, Any],
+    logged: LoggedTarget,
+    assignor: str,
+) -> None:
+    """Write the target of each member whose target changes, in the order in which they joined.
+
+    Args:
+        step: the step.
+        computation: the computation, which has ended.
+        targets: by member id, its new target; a member that is not there keeps its own.
+        logged: how the type logs targets.
+        assignor: the name of the assignor.
+    """
+    group = step.group
+    changed = moved = 0
+    for member_id in group.members:
+        target = targets.get(member_id)
+        before = group.target(member_id)
+        if target is None or (target == before and member_id in group.target_values):
+            continue
+        changed += 1
+        kept = logged.places(target)
+        moved += sum(
+            len(set(each).difference(kept.get(place, ())))
+            for place, each in logged.places(before).items()
+        )
+        key = group.KEYS.target(group_id=group.group_id, member_id=member_id)
+        step.set(key, logged.value(target))
+    step.set(
+        group.KEYS.target_epoch(group_id=group.group_id),
+        logged.epoch_value(assignment_epoch=computation.epoch, assignment_timestamp=step.now_ms),
+    )
+    note_target(step, computation.epoch, assignor, changed, moved)
 
 
 def note_target(

@@ -1,20 +1,11 @@
 """What raises the epoch of a share group [share-groups/epoch-bumps]."""
 
-from coterie.coordinator.groups.epochs import (
-    MAX_EPOCH,
-    Bump,
-    Instigator,
-    epoch_raised,
-    instigator_of,
-)
-from coterie.coordinator.groups.metadata_hash import metadata_hash
+from coterie.coordinator.groups.epochs import Bump, Instigator, instigator_of
+from coterie.coordinator.groups.recorded.epochs import topics_hash, write_epoch
 from coterie.coordinator.groups.share.group import ShareGroup
 from coterie.coordinator.groups.share.member import ShareMember
 from coterie.coordinator.groups.share.step import Step
-from coterie.protocol.messages.share_group_records import (
-    ShareGroupMetadataKey,
-    ShareGroupMetadataValue,
-)
+from coterie.protocol.messages.share_group_records import ShareGroupMetadataValue
 
 
 def bump_epoch(step: Step, cause: Bump, instigator: Instigator | None = None) -> None:
@@ -25,14 +16,8 @@ def bump_epoch(step: Step, cause: Bump, instigator: Instigator | None = None) ->
         cause: why it rises.
         instigator: the member that caused it, if any.
     """
-    group = step.group
-    found = metadata_hash(group.subscribed_topics(), group.topics)
-    epoch = min(group.epoch + 1, MAX_EPOCH)
-    step.set(
-        ShareGroupMetadataKey(group_id=group.group_id),
-        ShareGroupMetadataValue(epoch=epoch, metadata_hash=found),
-    )
-    step.facts.append(epoch_raised(group, step.now_ms, cause, instigator))
+    found = topics_hash(step.group)
+    write_epoch(step, ShareGroupMetadataValue, found, cause, instigator)
 
 
 def bump_if_needed(step: Step, member: ShareMember, cause: Bump | None, *, changed: bool) -> None:
@@ -50,7 +35,7 @@ def bump_if_needed(step: Step, member: ShareMember, cause: Bump | None, *, chang
         return
     found = None
     if changed:
-        found = metadata_hash(group.subscribed_topics(), group.topics)
+        found = topics_hash(group)
     group.checked_version = group.topics.version
     if found is not None and found != group.metadata_hash:
         bump_epoch(step, Bump.TOPICS)

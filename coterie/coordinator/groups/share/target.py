@@ -11,22 +11,21 @@ from coterie.coordinator.groups.config import SHARE_ASSIGNOR
 from coterie.coordinator.groups.epochs import is_target_due
 from coterie.coordinator.groups.recorded.target import (
     Computation,
+    LoggedTarget,
     compute_or_begin,
     compute_some,
     note_convergence,
-    note_target,
+    write_targets,
 )
 from coterie.coordinator.groups.share.group import ShareGroup
-from coterie.coordinator.groups.share.member import ShareMember, logged_partitions
+from coterie.coordinator.groups.share.member import Partitions, ShareMember, logged_partitions
 from coterie.coordinator.groups.share.states import MEMBER_STABLE
 from coterie.coordinator.groups.share.step import Step
 from coterie.coordinator.groups.share.timers import TimerKind
 from coterie.protocol.messages.share_group_records import (
     ShareGroupCurrentMemberAssignmentKey,
     ShareGroupCurrentMemberAssignmentValue,
-    ShareGroupTargetAssignmentMemberKey,
     ShareGroupTargetAssignmentMemberValue,
-    ShareGroupTargetAssignmentMetadataKey,
     ShareGroupTargetAssignmentMetadataValue,
 )
 
@@ -82,30 +81,22 @@ def compute_part(step: Step) -> None:
 
 
 def _write(step: Step, computation: TargetComputation) -> None:
-    """Write the target of each member whose target changes, in the order in which they joined."""
-    group = step.group
-    changed = moved = 0
-    for member_id in group.members:
-        share = computation.shares.get(member_id)
-        if share is None:
-            continue
-        target = {topic: tuple(sorted(each)) for topic, each in share.items()}
-        before = group.target(member_id)
-        if target == before and member_id in group.target_values:
-            continue
-        changed += 1
-        moved += sum(len(set(each) - set(target.get(topic, ()))) for topic, each in before.items())
-        step.set(
-            ShareGroupTargetAssignmentMemberKey(group_id=group.group_id, member_id=member_id),
-            ShareGroupTargetAssignmentMemberValue(topic_partitions=logged_partitions(target)),
-        )
-    step.set(
-        ShareGroupTargetAssignmentMetadataKey(group_id=group.group_id),
-        ShareGroupTargetAssignmentMetadataValue(
-            assignment_epoch=computation.epoch, assignment_timestamp=step.now_ms
-        ),
-    )
-    note_target(step, computation.epoch, SHARE_ASSIGNOR, changed, moved)
+    targets = {
+        member_id: {topic: tuple(sorted(each)) for topic, each in share.items()}
+        for member_id, share in computation.shares.items()
+    }
+    write_targets(step, computation, targets, _LOGGED, SHARE_ASSIGNOR)
+
+
+def _value(target: Partitions) -> ShareGroupTargetAssignmentMemberValue:
+    return ShareGroupTargetAssignmentMemberValue(topic_partitions=logged_partitions(target))
+
+
+def _places(target: Partitions) -> Partitions:
+    return target
+
+
+_LOGGED = LoggedTarget(_value, _places, ShareGroupTargetAssignmentMetadataValue)
 
 
 def _topic_ids(group: ShareGroup, member: ShareMember) -> list[bytes]:

@@ -1,19 +1,12 @@
 """What raises the epoch of a streams group [streams-groups/epoch-bumps]."""
 
-from coterie.coordinator.groups.epochs import (
-    MAX_EPOCH,
-    Bump,
-    Instigator,
-    epoch_raised,
-    instigator_of,
-)
-from coterie.coordinator.groups.metadata_hash import metadata_hash
+from coterie.coordinator.groups.epochs import Bump, Instigator, instigator_of
+from coterie.coordinator.groups.recorded.epochs import topics_hash, write_epoch
 from coterie.coordinator.groups.streams.group import NOT_VALIDATED
 from coterie.coordinator.groups.streams.member import StreamsMember
 from coterie.coordinator.groups.streams.step import Step
 from coterie.coordinator.streams_topology.model import ConfiguredTopology
 from coterie.protocol.messages.streams_group_records import (
-    StreamsGroupMetadataKey,
     StreamsGroupMetadataValue,
     StreamsKeyValue,
 )
@@ -22,13 +15,13 @@ from coterie.protocol.messages.streams_group_records import (
 _STANDBY_REPLICAS = "num.standby.replicas"
 
 
-def topics_hash(step: Step) -> int:
+def look_at_topics(step: Step) -> int:
     """Return the hash of the topics of a group; those that have changed make it another one.
 
     The tasks are made anew then.
     """
     group = step.group
-    found = metadata_hash(group.required, group.topics)
+    found = topics_hash(group)
     if found != group.metadata_hash:
         group.configured = None
     group.checked_version = group.topics.version
@@ -90,17 +83,16 @@ def _write_epoch(
 ) -> None:
     group = step.group
     checked = group.checked_version
-    step.set(
-        StreamsGroupMetadataKey(group_id=group.group_id),
-        StreamsGroupMetadataValue(
-            epoch=min(group.epoch + 1, MAX_EPOCH),
-            metadata_hash=found,
-            validated_topology_epoch=validated,
-            last_assignment_configs=[
-                StreamsKeyValue(key=key, value=value) for key, value in sorted(configs.items())
-            ],
-        ),
+    write_epoch(
+        step,
+        StreamsGroupMetadataValue,
+        found,
+        cause,
+        instigator,
+        validated_topology_epoch=validated,
+        last_assignment_configs=[
+            StreamsKeyValue(key=key, value=value) for key, value in sorted(configs.items())
+        ],
     )
-    step.facts.append(epoch_raised(group, step.now_ms, cause, instigator))
     # A removal does not look at the topics.
     group.checked_version = checked

@@ -24,7 +24,7 @@ from coterie.coordinator.groups.recorded.lookup import (
 from coterie.coordinator.groups.recorded.target import begin_computation
 from coterie.coordinator.groups.sessions import start_session
 from coterie.coordinator.groups.streams.endpoints import partitions_by_endpoint
-from coterie.coordinator.groups.streams.epochs import bump_if_needed, topics_hash
+from coterie.coordinator.groups.streams.epochs import bump_if_needed, look_at_topics
 from coterie.coordinator.groups.streams.group import STREAMS, StreamsGroup, describes_nothing
 from coterie.coordinator.groups.streams.lookup import find_member
 from coterie.coordinator.groups.streams.member import StreamsMember
@@ -128,7 +128,7 @@ def _beat(step: Step, request: StreamsGroupHeartbeatRequest) -> Beat:
     if not topics_changed:
         group.checked_version = group.topics.version
     if topics_changed or not has_topology or group.configured is None:
-        found = topics_hash(step)
+        found = look_at_topics(step)
     configured = configured_topology(group)
     check_tasks(configured, tasks)
     bump_if_needed(step, member, cause, found, configured)

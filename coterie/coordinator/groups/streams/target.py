@@ -10,9 +10,10 @@ from coterie.coordinator.groups.config import STREAMS_ASSIGNOR
 from coterie.coordinator.groups.epochs import is_target_due
 from coterie.coordinator.groups.recorded.target import (
     Computation,
+    LoggedTarget,
     compute_or_begin,
     compute_some,
-    note_target,
+    write_targets,
 )
 from coterie.coordinator.groups.streams.group import StreamsGroup
 from coterie.coordinator.groups.streams.statuses import INITIAL_DELAY, INTERVAL
@@ -21,8 +22,6 @@ from coterie.coordinator.groups.streams.tasks import TaskRoles, Tasks, target_va
 from coterie.coordinator.groups.streams.timers import TimerKind
 from coterie.coordinator.streams_topology.model import ConfiguredTopology
 from coterie.protocol.messages.streams_group_records import (
-    StreamsGroupTargetAssignmentMemberKey,
-    StreamsGroupTargetAssignmentMetadataKey,
     StreamsGroupTargetAssignmentMetadataValue,
 )
 
@@ -139,34 +138,19 @@ def compute_part(step: Step) -> None:
 
 
 def _write(step: Step, computation: TargetComputation) -> None:
-    """Write the target of each member whose target changes, in the order in which they joined."""
-    group = step.group
-    changed = moved = 0
-    for member_id in group.members:
-        share = computation.found.get(member_id)
-        if share is None:
-            continue
-        target = TaskRoles(*(_tasks(role) for role in (share.active, share.standby, share.warmup)))
-        before = group.target(member_id)
-        if target == before and member_id in group.target_values:
-            continue
-        changed += 1
-        moved += sum(
-            len(set(indexes).difference(target.active.get(each, ())))
-            for each, indexes in before.active.items()
-        )
-        step.set(
-            StreamsGroupTargetAssignmentMemberKey(group_id=group.group_id, member_id=member_id),
-            target_value(target),
-        )
-    step.set(
-        StreamsGroupTargetAssignmentMetadataKey(group_id=group.group_id),
-        StreamsGroupTargetAssignmentMetadataValue(
-            assignment_epoch=computation.epoch, assignment_timestamp=step.now_ms
-        ),
-    )
-    note_target(step, computation.epoch, STREAMS_ASSIGNOR, changed, moved)
+    targets = {
+        member_id: TaskRoles(*(_tasks(role) for role in (each.active, each.standby, each.warmup)))
+        for member_id, each in computation.found.items()
+    }
+    write_targets(step, computation, targets, _LOGGED, STREAMS_ASSIGNOR)
 
 
 def _tasks(role: dict[str, list[int]]) -> Tasks:
     return {each: tuple(sorted(indexes)) for each, indexes in role.items() if indexes}
+
+
+def _active(target: TaskRoles) -> Tasks:
+    return target.active
+
+
+_LOGGED = LoggedTarget(target_value, _active, StreamsGroupTargetAssignmentMetadataValue)

@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from compilation.tree import ROOT
@@ -58,16 +59,21 @@ def run_tests(tree: Path, tests: tuple[str, ...], jobs: int) -> int:
 
 def compare_forms(tree: Path) -> list[str]:
     """Return the differences between what both forms do, as lines of a diff."""
-    traces: list[list[str]] = []
-    for place in (ROOT, tree):
-        result = _python(place, "-m", "compilation.traces", stdout=subprocess.PIPE)
-        result.check_returncode()
-        # The first line says where the form is.
-        first, *lines = result.stdout.splitlines()
-        assert first == f"# {place / 'coterie' / '__init__.py'}", first
-        traces.append(lines)
+    # Both at the same time, because each is one process that computes.
+    with ThreadPoolExecutor(2) as threads:
+        traces = list(threads.map(_traces, (ROOT, tree)))
     pure, compiled = traces
     return list(difflib.unified_diff(pure, compiled, "pure", "compiled", lineterm=""))
+
+
+def _traces(place: Path) -> list[str]:
+    """Return the lines of the form in a place."""
+    result = _python(place, "-m", "compilation.traces", stdout=subprocess.PIPE)
+    result.check_returncode()
+    # The first line says where the form is.
+    first, *lines = result.stdout.splitlines()
+    assert first == f"# {place / 'coterie' / '__init__.py'}", first
+    return lines
 
 
 def _python(

@@ -28,6 +28,7 @@ from mypyc.options import CompilerOptions
 
 from compilation.c_declarations import Declarations
 from compilation.c_literals import literals_of, with_own_literals, without_shared_literals
+from compilation.c_tracebacks import with_own_tracebacks
 from compilation.selection import compiled_modules
 
 # The library of all modules, as Python imports it. mypyc adds the second part.
@@ -152,7 +153,8 @@ def _completed(
     library = f"__native_{_GROUP}.c"
     completed = {library: _library(texts.pop(library), declarations)}
     for name, text in texts.items():
-        whole = declarations.completed(with_own_literals(text, literals))
+        own = with_own_literals(with_own_tracebacks(text), literals)
+        whole = declarations.completed(own)
         completed[name] = _RUNS_ONCE_MACRO + whole
     return completed
 

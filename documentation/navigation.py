@@ -31,6 +31,7 @@ GUIDES = (
 REFERENCE = (
     ("Commands", "reference/commands"),
     ("Settings", "reference/settings.md"),
+    ("What requests need", "reference/rights.md"),
     ("Control API", "reference/control.md"),
     ("Python API", "reference/python.md"),
     ("Protocol", "protocol.md"),

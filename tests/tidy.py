@@ -7,7 +7,7 @@ pure packages may not call. Each finding is one line: file, line, rule and remed
 import ast
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -65,22 +65,24 @@ def findings(path: Path) -> Iterator[str]:
         yield f"{name}: {len(lines)} lines, at most {MAX_FILE_LINES}: split it by subject"
     if VAGUE_NAMES.search(path.stem):
         yield f"{name}: the name says nothing: call it by what it does"
-    for number, line in enumerate(lines, 1):
-        if UNDONE.search(line) and path.name != "tidy.py":
-            yield f"{name}:{number}: undone work belongs into an issue, not into the code"
+    for undone in UNDONE.finditer(text) if path.name != "tidy.py" else ():
+        number = text.count("\n", 0, undone.start()) + 1
+        yield f"{name}:{number}: undone work belongs into an issue, not into the code"
     tree = ast.parse(text)
     if lines and not ast.get_docstring(tree):
         yield f"{name}:1: no module docstring: say what it is and what always holds"
-    yield from _functions(tree, name)
-    yield from _defaults(tree, name)
+    # A walk takes as long as the parser does.
+    nodes = list(ast.walk(tree))
+    yield from _functions(nodes, name)
+    yield from _defaults(nodes, name)
     if name.startswith(PURE):
-        yield from _impure(tree, name)
+        yield from _impure(nodes, name)
     if name.startswith(SERVER) and name not in ENVIRONMENT:
-        yield from ambient(tree, name)
+        yield from ambient(nodes, name)
 
 
-def _functions(tree: ast.Module, name: str) -> Iterator[str]:
-    for node in ast.walk(tree):
+def _functions(nodes: Iterable[ast.AST], name: str) -> Iterator[str]:
+    for node in nodes:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             length = (node.end_lineno or node.lineno) - node.lineno + 1
             if length > MAX_FUNCTION_LINES:
@@ -88,9 +90,9 @@ def _functions(tree: ast.Module, name: str) -> Iterator[str]:
                 yield f"{name}:{node.lineno}: {node.name} has {length} lines, {limit}"
 
 
-def _defaults(tree: ast.Module, name: str) -> Iterator[str]:
+def _defaults(nodes: Iterable[ast.AST], name: str) -> Iterator[str]:
     """Find `given or Class()`: an empty object with a length would be replaced, too."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or):
             last = node.values[-1]
             made = last.func if isinstance(last, ast.Call) else None
@@ -99,8 +101,8 @@ def _defaults(tree: ast.Module, name: str) -> Iterator[str]:
                 yield f"{name}:{node.lineno}: `or {called}()`: an empty object is false: `is None`"
 
 
-def _impure(tree: ast.Module, name: str) -> Iterator[str]:
-    for node in ast.walk(tree):
+def _impure(nodes: Iterable[ast.AST], name: str) -> Iterator[str]:
+    for node in nodes:
         if (
             isinstance(node, ast.Call)
             and isinstance(node.func, ast.Name)
@@ -110,9 +112,9 @@ def _impure(tree: ast.Module, name: str) -> Iterator[str]:
             yield f"{name}:{node.lineno}: {node.func.id}() in a pure package"
 
 
-def ambient(tree: ast.Module, name: str) -> Iterator[str]:
+def ambient(nodes: Iterable[ast.AST], name: str) -> Iterator[str]:
     """Find sources of time, chance and threads beside the server's `Environment`."""
-    for node in ast.walk(tree):
+    for node in nodes:
         found: list[str] = []
         if isinstance(node, ast.Import):
             found = [each.name for each in node.names]

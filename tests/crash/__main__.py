@@ -260,7 +260,7 @@ def _cross(until_s: float, processes: int) -> Report:
 
 
 def _search_by_pairs(until_s: float, processes: int) -> Report:
-    """Search for each bug by each pair that docs/crashes.md names, for each bug once at first.
+    """Search for each bug by each pair that pairs.tsv names, for each bug once at first.
 
     The others are searched for in any order, so each run has others where there is no time for all.
     """

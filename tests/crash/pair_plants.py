@@ -1,6 +1,6 @@
 """Bugs planted into the guards between two operations, each found by the pairs that need the guard.
 
-`docs/crashes.md` shows by which pairs each of them is found; `pair_table.py` makes and checks it. A
+`pairs.tsv` shows by which pairs each of them is found; `pair_table.py` makes it. A
 text is replaced where one bound or one way in the middle of a function is wrong.
 """
 

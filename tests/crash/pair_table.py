@@ -1,7 +1,7 @@
-"""The tables in docs/crashes.md: `python -m tests.crash.pair_table` makes them, in five minutes.
+"""The table in pairs.tsv: `python -m tests.crash.pair_table` makes it, in five minutes.
 
-A test compares the part that says which pairs are reached; `make crash` searches for every planted
-bug by the pairs that the table names.
+docs/crashes.md says what the signs are. A test compares the part that says which pairs are reached;
+`make crash` searches for every planted bug by the pairs that the table names.
 """
 
 import multiprocessing
@@ -12,13 +12,11 @@ from tests.crash.operations import OPERATIONS
 from tests.crash.pair_plants import PAIR_PLANTS, candidates, find_by
 from tests.crash.pairs import AFTER, SWAPPING, WITHIN, pair_of, pairs, record_pair
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "crashes.md"
+TABLE = Path(__file__).parent / "pairs.tsv"
 # When the second operation came, as the table says it. Planted bugs are capital letters.
 _SIGNS = {AFTER: "a", WITHIN: "w", SWAPPING: "s"}
 _WHENS = {sign: when for when, sign in _SIGNS.items()}
 _SETTINGS = "plain"
-_BEGIN, _END = "<!-- pairs -->\n", "<!-- end of pairs -->"
-_BUGS_BEGIN, _BUGS_END = "<!-- planted bugs -->\n", "<!-- end of planted bugs -->"
 
 Cells = dict[tuple[str, str], str]
 
@@ -37,9 +35,7 @@ def reached() -> Cells:
 
 def documented() -> Cells:
     """Return the cells of the table."""
-    lines = _between(_BEGIN, _END).splitlines()
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line]
-    head, _, *body = rows
+    head, *body = [line.split("\t") for line in TABLE.read_text().splitlines()]
     return {
         (first, second): cell
         for first, *cells in body
@@ -65,42 +61,9 @@ def search(letter: str, pair: str) -> str:
 def table(cells: Cells) -> str:
     """Return the lines of the table."""
     names = [operation.name for operation in OPERATIONS]
-    lines = [f"| first, then | {' | '.join(names)} |", f"|---|{'---|' * len(names)}"]
-    for first in names:
-        row = " | ".join(cells.get((first, second), "") for second in names)
-        lines.append(f"| {first} | {row} |")
-    return "\n".join(lines) + "\n"
-
-
-def table_of_bugs() -> str:
-    """Return the lines of the table that says what the letters are."""
-    rows = [
-        f"| {each.letter} | {each.plant.name} | `{each.plant.target.partition(':')[2]}` |"
-        for each in PAIR_PLANTS
-    ]
-    return "\n".join(["| | planted bug | in |", "|---|---|---|", *rows]) + "\n"
-
-
-def documented_bugs() -> str:
-    """Return the table of planted bugs that is in the document."""
-    return _between(_BUGS_BEGIN, _BUGS_END)
-
-
-def write(cells: Cells) -> None:
-    """Put the tables into the document."""
-    _replace(_BEGIN, _END, table(cells))
-    _replace(_BUGS_BEGIN, _BUGS_END, table_of_bugs())
-
-
-def _between(begin: str, end: str) -> str:
-    _, _, rest = DOCUMENT.read_text().partition(begin)
-    return rest.partition(end)[0]
-
-
-def _replace(begin: str, end: str, text: str) -> None:
-    before, _, rest = DOCUMENT.read_text().partition(begin)
-    _, _, after = rest.partition(end)
-    DOCUMENT.write_text(f"{before}{begin}{text}{end}{after}")
+    rows = [["first, then", *names]]
+    rows += [[first, *(cells.get((first, second), "") for second in names)] for first in names]
+    return "".join("\t".join(row) + "\n" for row in rows)
 
 
 def with_plants(cells: Cells, found: list[tuple[str, str]]) -> Cells:
@@ -147,4 +110,4 @@ def _search_all() -> list[tuple[str, str]]:
 
 
 if __name__ == "__main__":
-    write(with_plants(reached(), _search_all()))
+    TABLE.write_text(table(with_plants(reached(), _search_all())))

@@ -28,8 +28,6 @@ NOT_RUN: Mapping[tuple[str, str], str] = {
     ("docs/containers.md", "python"): "needs an engine; container/testcontainers has its tests",
     ("docs/containers.md", "java"): "needs an engine; container/testcontainers has its tests",
     ("docs/control.md", "js"): "an excerpt of a test in Node, which examples/node has as a whole",
-    ("docs/control.md", "go"): "an excerpt of a test in Go, which examples/go has as a whole",
-    ("docs/control.md", "java"): "needs JUnit, which is not installed for these tests",
     ("docs/rebalancing.md", "toml"): "a form for scenarios of one's own; those of the lab are run",
 }
 
@@ -62,7 +60,6 @@ PARSERS: Mapping[str, Callable[[Block], object]] = {
     "yaml": lambda block: yaml.safe_load(block.text),
     "text": _is_text,
     "js": _is_text,
-    "go": _is_text,
     "java": _is_text,
 }
 
@@ -100,7 +97,7 @@ def test_commands_exist_and_have_the_options_that_they_are_shown_with() -> None:
             except (Wrong, ValueError) as error:
                 wrong.append(f"{block.place}: coterie {call}: {error}")
     assert wrong == []
-    assert found > 100
+    assert found > 80
 
 
 def test_commands_in_sentences_exist() -> None:

@@ -9,12 +9,15 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+import click
+
 from coterie.processes import Child
 from tests.interop.kafka_node import KafkaNode
 from tests.interop.model import Failed, Surroundings
 from tests.interop.programs._tool_calls import CLASSES, Tool
 
-_LIMIT_S = 60.0
+# Two JVMs beside each other start slowly on a busy machine.
+_LIMIT_S = 300.0
 
 
 class Place(NamedTuple):
@@ -28,6 +31,7 @@ def compare(
     around: Surroundings, kafka: KafkaNode, places: Sequence[Place], call: Tool
 ) -> list[str]:
     """Run a tool against a Kafka and a broker of ours; return what differs."""
+    click.echo(f"  {call.call}", err=True)
     running = [kafka.begin(*_command(call, place), stdin=call.stdin) for place in places]
     if call.until:
         for child in running:
@@ -41,7 +45,11 @@ def compare(
     expected, found = (
         _lines(text, call, place) for text, place in zip(printed, places, strict=True)
     )
-    return [] if found == expected else [call.call, *differences(expected, found)]
+    if found == expected:
+        return []
+    found_differences = [call.call, *differences(expected, found)]
+    click.echo("\n".join(found_differences), err=True)
+    return found_differences
 
 
 def differences(expected: Sequence[str], found: Sequence[str]) -> Iterator[str]:

@@ -39,7 +39,7 @@ def batch(number: int, epoch: int = 0) -> bytes:
     return encode_batch(pairs, number * RECORDS, NOW_MS + number, leader_epoch=epoch)
 
 
-def test_every_flipped_bit_is_reported(tmp_path: Path) -> None:
+def test_flipped_bits_are_reported(tmp_path: Path) -> None:
     """A flipped bit never changes a row: rows may only be missing, and are reported as damage."""
     log = [batch(number) for number in range(5)]
     write_segments(str(tmp_path), (0, log), (15, [batch(5)]))
@@ -48,8 +48,8 @@ def test_every_flipped_bit_is_reported(tmp_path: Path) -> None:
     data = b"".join(log)
     begin = len(log[0]) + len(log[1])
     rng = random.Random(5)
-    # Every bit of one header, and some of its records.
-    bits = list(range(61 * 8)) + rng.sample(range(61 * 8, len(log[2]) * 8), 200)
+    # Every third bit of one header, which are some of each byte, and some of its records.
+    bits = list(range(0, 61 * 8, 3)) + rng.sample(range(61 * 8, len(log[2]) * 8), 60)
     path = tmp_path / f"{0:020d}.log"
     lost_most = 0
     for bit in bits:

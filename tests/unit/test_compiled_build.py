@@ -122,6 +122,19 @@ int CPyExec_coterie___log(PyObject *module)
     assert changed != before
 
 
+def test_a_file_names_itself_in_one_traceback() -> None:
+    pytest.importorskip("mypyc", reason="only the extra dev has mypyc")
+    from compilation.c_tracebacks import with_own_tracebacks
+
+    call = '    CPy_AddTraceback("{}.py", "f", {}, CPyStatic_a___globals);\n'
+    source = "".join(call.format(*each) for each in (("a", 7), ("a", -1), ("b", 8)))
+    text = with_own_tracebacks(source)
+    assert text.count('CPy_AddTraceback("a.py", function, line, CPyStatic_a___globals);') == 1
+    assert '    was_at("f", 7);\n    was_at("f", -1);\n' in text
+    assert call.format("b", 8) in text, "it is of another file"
+    assert with_own_tracebacks("int f(void);\n") == "int f(void);\n"
+
+
 def test_an_object_is_made_again_if_what_it_is_made_of_has_changed(tmp_path: Path) -> None:
     made = tmp_path / "log.o"
     assert not is_made(made, "1")

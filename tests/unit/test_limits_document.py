@@ -1,6 +1,6 @@
 """docs/limits.md has the values of the constants and settings that it describes.
 
-The table names a file for each limit; `CONSTANTS` says which constants of that file are the limit.
+It names a file for each limit; `CONSTANTS` says which constants of that file are the limit.
 """
 
 import re
@@ -12,7 +12,7 @@ import pytest
 
 from coterie.server.config.broker_keys import BROKER
 
-TABLE = Path(__file__).parents[2] / "docs" / "limits.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "limits.md"
 CONSTANTS = {
     "events that a page of the console is behind": ("QUEUE_EVENTS", "QUEUE_BYTES"),
     "requests of a console that block at a time": ("THREADS",),
@@ -28,7 +28,7 @@ CONSTANTS = {
     "a string": ("MAX_STRING_BYTES",),
     "tagged fields of a structure": ("MAX_TAGS",),
     "time to complete a request": ("FRAME_DEADLINE_MS",),
-    "time to log in: the handshakes of TLS and SASL": ("LOGIN_DEADLINE_MS",),
+    "time to log in, with the handshakes of TLS and SASL": ("LOGIN_DEADLINE_MS",),
     "bytes of a peer before its handshake is complete": ("HANDSHAKE_BYTES",),
     "handshakes of a listener at a time": ("MOST_HANDSHAKES", "STALLED_MS"),
     "bytes buffered for a muted connection": ("RECEIVE_BUFFER_BYTES",),
@@ -137,10 +137,10 @@ _SETTING = re.compile(r"`([a-z.]+)`, (\d[\d,]*(?: (?:MiB|KiB|min))?)")
 
 
 def rows() -> dict[str, str]:
-    """Return the rows of the table: the first cell, and the others."""
-    lines = TABLE.read_text(encoding="utf-8").splitlines()
-    cells = (line.strip("| ").split(" | ", 1) for line in lines if line.startswith("| "))
-    return {what: rest for what, rest in cells if what != "what"}
+    """Return the lines of the list: what is limited, and the rest."""
+    lines = DOCUMENT.read_text(encoding="utf-8").splitlines()
+    parts = (line.removeprefix("* ").partition(": ") for line in lines if line.startswith("* "))
+    return {what: rest for what, _, rest in parts}
 
 
 def written(name: str, value: float) -> list[str]:

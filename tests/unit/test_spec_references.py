@@ -91,7 +91,9 @@ self._loop.time()
 environment.monotonic_s()
 log.time
 """
-    found = [each.split(": ")[1] for each in ambient(ast.parse(code), "coterie/server/x.py")]
+    found = [
+        each.split(": ")[1] for each in ambient(ast.walk(ast.parse(code)), "coterie/server/x.py")
+    ]
     assert sorted(found) == [
         "asyncio.get_running_loop", "loop.time", "os.urandom", "os.urandom", "threading", "time",
         "time.monotonic",

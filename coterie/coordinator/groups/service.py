@@ -28,7 +28,6 @@ from coterie.coordinator.groups.consumer.describe import (
 )
 from coterie.coordinator.groups.consumer.following import follow
 from coterie.coordinator.groups.consumer.heartbeat import heartbeat as consumer_heartbeat
-from coterie.coordinator.groups.consumer.heartbeat import unchanged
 from coterie.coordinator.groups.consumer.upgrade import conversion_steps
 from coterie.coordinator.groups.consumer.validation import check_shape
 from coterie.coordinator.groups.group_type import GroupTypes
@@ -44,7 +43,7 @@ from coterie.coordinator.groups.share.service import ShareGroupRequests
 from coterie.coordinator.groups.streams.service import StreamsGroupRequests
 from coterie.coordinator.groups.transactional_offsets import commit_transactional
 from coterie.coordinator.kernel.effects import Effects
-from coterie.coordinator.kernel.request import ClientContext, RequestContext
+from coterie.coordinator.kernel.request import RequestContext
 from coterie.coordinator.kernel.response_parts import MultiGroupResponse
 from coterie.coordinator.kernel.shard_state import ACTIVE, ShardState, availability_error
 from coterie.coordinator.streams_topology.model import InternalTopic
@@ -163,15 +162,13 @@ class GroupCoordinator(ShareGroupRequests):
         self, now_ms: int, request: ConsumerGroupHeartbeatRequest, context: RequestContext
     ) -> Effects[ConsumerGroupHeartbeatResponse]:
         """Handle a ConsumerGroupHeartbeat [consumer-groups/order-of-checks]."""
+        # Nearly all heartbeats are of these two kinds, whose fields need no check.
+        again = self.answered_again(now_ms, request, context)
+        if again is not None:
+            return again
         shard = self._shard(request.group_id)
         if shard.state is ACTIVE:
-            # Nearly all heartbeats are of these two kinds, whose fields need no check.
-            answer = unchanged(shard, now_ms, request, context.client)
-            effects = follow(shard, now_ms, request, context.client) if answer is None else None
-            if answer is not None:
-                effects = Effects(answer)
-                if not shard.unacknowledged:
-                    return effects
+            effects = follow(shard, now_ms, request, context.client)
             if effects is not None:
                 return shard.settle(effects, now_ms, request, context.to, context.version)
         try:
@@ -179,22 +176,6 @@ class GroupCoordinator(ShareGroupRequests):
         except Refusal as refusal:
             return Effects(heartbeat_error(request, refusal.error, text=refusal.text))
         return self.run(consumer_heartbeat, _NONE, now_ms, request, context)
-
-    def unchanged_heartbeat(
-        self, now_ms: int, request: ConsumerGroupHeartbeatRequest, client: ClientContext
-    ) -> ConsumerGroupHeartbeatResponse | None:
-        """Answer a heartbeat that changes nothing, if that may be done at once.
-
-        It does what `consumer_group_heartbeat` does, without the parts for what may be delayed.
-
-        Returns:
-            The answer; None if `consumer_group_heartbeat` has to handle the request.
-        """
-        # As in `_shard`, without the call.
-        shard = self._shard_of.get(request.group_id)
-        if shard is None or shard.state is not ACTIVE or shard.unacknowledged:
-            return None
-        return unchanged(shard, now_ms, request, client)
 
     def conversion_steps(
         self, request: ConsumerGroupHeartbeatRequest

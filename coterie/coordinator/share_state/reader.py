@@ -14,7 +14,8 @@ from coterie.protocol.messages.share_state_records import SHARE_STATE_RECORDS
 from coterie.protocol.primitives import PREFIX_BYTES, read_prefix
 from coterie.protocol.records import decode_pairs, iterate_batches
 
-_UPDATE = 1
+# The type of an update.
+_UPDATE = b"\0\1"
 
 
 class ShareStateReader:
@@ -44,12 +45,12 @@ class ShareStateReader:
         if key is None:
             self.skipped[NO_KEY] += 1
             return
-        number = read_prefix(key, "the type of a record key")
-        if number not in SHARE_STATE_RECORDS.by_number:
-            self.skipped[number] += 1
+        prefix = key[:PREFIX_BYTES]
+        if prefix not in SHARE_STATE_RECORDS.stored_prefixes:
+            self.skipped[read_prefix(key, "the type of a record key")] += 1
             return
         share_key = key[PREFIX_BYTES:]
-        if number == _UPDATE:
+        if prefix == _UPDATE:
             kept = self._kept.get(share_key)
             # Without a snapshot it belongs to a state that was deleted.
             if kept is not None and value is not None:

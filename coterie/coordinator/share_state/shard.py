@@ -41,9 +41,16 @@ from coterie.protocol.messages.share_state_records import (
     ShareUpdateKey,
     ShareUpdateValue,
 )
+from coterie.protocol.primitives import PREFIX_BYTES, read_prefix
 from coterie.protocol.wire import Message
 
 _Effects = Effects[Any]
+
+_TYPES = {
+    number.to_bytes(PREFIX_BYTES, "big"): each
+    for number, each in SHARE_STATE_RECORDS.by_number.items()
+}
+_NO_KEY = b"", ShareKey("", b"", 0)
 
 _UNINITIALIZED_WRITE = StateResult(
     ErrorCode.INVALID_REQUEST, "Write operation on uninitialized share partition not allowed."
@@ -76,6 +83,8 @@ class ShareStateShard(Shard):
         self._config = config
         self._topics = topics
         self.pruning = Pruning(config)
+        # The latest key of a load without its type. Records of a share partition come together.
+        self._replayed = _NO_KEY
 
     # -- requests [share-partitions/state-requests] ------------------------------------------------
 
@@ -260,7 +269,7 @@ class ShareStateShard(Shard):
     ) -> None:
         """See `Shard`."""
         for key, value in operation.records:
-            self._take(key, value)
+            self._take(_share_key(key), value)
 
     def error_response(self, request: Any, error: ErrorCode, version: int) -> StateResult:  # noqa: ARG002 - any version
         """See `Shard`."""
@@ -272,21 +281,24 @@ class ShareStateShard(Shard):
         Raises:
             MalformedFrame: the record is not what its type says.
         """
-        key = None if key_bytes is None else SHARE_STATE_RECORDS.decode_key(key_bytes)
-        if not isinstance(key, ShareSnapshotKey | ShareUpdateKey):
+        record_type = None if key_bytes is None else _TYPES.get(key_bytes[:PREFIX_BYTES])
+        if key_bytes is None or record_type is None:
+            if key_bytes is not None:
+                read_prefix(key_bytes, "the type of a record key")
             self.skipped_records += 1
             return
+        body = key_bytes[PREFIX_BYTES:]
+        if body != self._replayed[0]:
+            self._replayed = body, _share_key(record_type.key.decode(key_bytes, 0, PREFIX_BYTES))
         try:
-            value = SHARE_STATE_RECORDS.decode_value(key, value_bytes)
+            value = None if value_bytes is None else record_type.decode_value(value_bytes)
         except UnknownValueVersion:
             self.skipped_records += 1
             return
-        self._take(key, value)
+        self._take(self._replayed[1], value)
 
-    def _take(self, key: Message, value: Message | None) -> None:
+    def _take(self, share_key: ShareKey, value: Message | None) -> None:
         """Change memory as a record says."""
-        assert isinstance(key, ShareSnapshotKey | ShareUpdateKey), key
-        share_key = ShareKey(key.group_id, key.topic_id, key.partition)
         if value is None:
             self.states.pop(share_key, None)
         elif isinstance(value, ShareSnapshotValue):
@@ -333,6 +345,11 @@ class ShareStateShard(Shard):
             deletion: _Effects = Effects()
             deletion.operation = _logging(key, tombstone(key))
             effects.absorb(self.settle(deletion, now_ms))
+
+
+def _share_key(key: Message) -> ShareKey:
+    assert isinstance(key, ShareSnapshotKey | ShareUpdateKey), key
+    return ShareKey(key.group_id, key.topic_id, key.partition)
 
 
 def _logging(key: ShareKey, record: tuple[Message, Message | None]) -> Operation:

@@ -1,10 +1,10 @@
 """The settings of groups (KIP-848, KIP-932, KIP-1071), kept and described [settings/groups]."""
 
-import re
 from collections.abc import Mapping
 
 from coterie.server.config.config import Config
 from coterie.server.config.keys import ConfigKey, InvalidValue, Value
+from coterie.server.config.share_leaders import offset_reset
 from coterie.server.config.tables import derived_keys
 
 GROUP: dict[str, ConfigKey] = derived_keys("group_settings.tsv")
@@ -27,11 +27,6 @@ _BOUNDED = (
 )
 _OTHER_BOUNDS = {"num.standby.replicas": "standby.replicas"}
 _KINDS = ("consumer", "share", "streams")
-
-_OFFSET_RESET = (
-    r"(?i)earliest|latest|by_duration:[+-]?P(?=.)([+-]?\d+D)?(T(?=.)([+-]?\d+H)?([+-]?\d+M)?"
-    r"([+-]?\d+([.,]\d{0,9})?S)?)?"
-)
 
 
 def check_group_values(broker: Config, values: Mapping[str, str]) -> None:
@@ -65,12 +60,15 @@ def _group_value(broker: Config, values: Mapping[str, str], key: ConfigKey) -> V
         text = broker.topic_default(key)
     assert text is not None, "every setting of a group has a default"
     value = key.parse(text)
-    if key.name == "share.auto.offset.reset" and not re.fullmatch(_OFFSET_RESET, str(value)):
-        raise InvalidValue(
-            f"Invalid value {value} for configuration {key.name}: Invalid value `{value}` for"
-            f" configuration {key.name}. The value must be either 'earliest', 'latest' or of the"
-            " format 'by_duration:<PnDTnHnMn.nS>'."
-        )
+    if key.name == "share.auto.offset.reset":
+        try:
+            offset_reset(str(value))
+        except ValueError:
+            raise InvalidValue(
+                f"Invalid value {value} for configuration {key.name}: Invalid value `{value}` for"
+                f" configuration {key.name}. The value must be either 'earliest', 'latest' or of"
+                " the format 'by_duration:<PnDTnHnMn.nS>'."
+            ) from None
     return value
 
 

@@ -7,10 +7,15 @@ from typing import NamedTuple
 from coterie.server.config.group_bounds import Settings, bounded
 
 LATEST, EARLIEST, BY_DURATION = "latest", "earliest", "by_duration"
-# Days, hours, minutes and seconds of a duration of ISO 8601, as Java's Duration reads them.
+# Days, hours, minutes and seconds of a duration of ISO 8601, as Java's Duration reads them: each
+# may have a sign.
 _DURATION = re.compile(
-    r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)(?:\.(\d{1,9}))?S)?)?", re.IGNORECASE
+    r"([+-]?)P(?=.)(?:([+-]?[0-9]+)D)?"
+    r"(?:T(?=.)(?:([+-]?[0-9]+)H)?(?:([+-]?[0-9]+)M)?(?:([+-]?[0-9]+)(?:[.,]([0-9]{0,9}))?S)?)?",
+    re.IGNORECASE,
 )
+# Java keeps the seconds in 64 bits.
+_LARGEST_S = 2**63 - 1
 
 # What has bounds.
 _BOUNDED = ("delivery.count.limit", "partition.max.record.locks", "record.lock.duration.ms")
@@ -46,11 +51,11 @@ def leader_settings(broker: Settings, own: Mapping[str, str]) -> ShareSettings:
         own: those of the group.
     """
     delivery_limit, max_in_flight, lock_ms = bounded(broker, "share", _BOUNDED, own)
-    reset = own.get("share.auto.offset.reset", LATEST).lower()
-    reset_ms = 0
-    if reset.startswith(BY_DURATION):
-        reset, _, duration = reset.partition(":")
-        reset_ms = duration_ms(duration)
+    try:
+        # Settings that were kept by an earlier version may have other cases, or be none.
+        reset, reset_ms = offset_reset(own.get("share.auto.offset.reset", LATEST).lower())
+    except ValueError:
+        reset, reset_ms = LATEST, 0
     return ShareSettings(
         delivery_limit,
         max_in_flight,
@@ -62,11 +67,39 @@ def leader_settings(broker: Settings, own: Mapping[str, str]) -> ShareSettings:
     )
 
 
-def duration_ms(text: str) -> int:
-    """Return a duration such as PT1H30M; 0 for what is none."""
+def offset_reset(text: str) -> tuple[str, int]:
+    """Return where `share.auto.offset.reset` lets a partition begin, and BY_DURATION's duration.
+
+    The duration is in milliseconds, and 0 for the others [share-partitions/offset-reset].
+
+    Raises:
+        ValueError: the text is no such place, or its duration is negative.
+    """
+    if text in (LATEST, EARLIEST):
+        return text, 0
+    word, _, duration = text.partition(":")
+    back_ms = _duration_ms(duration)
+    if word != BY_DURATION or back_ms < 0:
+        raise ValueError(text)
+    return word, back_ms
+
+
+def _duration_ms(text: str) -> int:
+    """Return a duration such as PT1H30M.
+
+    Raises:
+        ValueError: it is none, or too long.
+    """
     found = _DURATION.fullmatch(text)
     if found is None:
-        return 0
-    days, hours, minutes, seconds = (int(each or 0) for each in found.groups()[:4])
-    fraction_ms = int((found.group(5) or "").ljust(3, "0")[:3])
-    return (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000 + fraction_ms
+        raise ValueError(text)
+    sign, *numbers, fraction = found.groups()
+    days, hours, minutes, seconds = (int(each or 0) for each in numbers)
+    whole_s = ((days * 24 + hours) * 60 + minutes) * 60 + seconds
+    if abs(whole_s) > _LARGEST_S:
+        raise ValueError(text)
+    fraction_ms = int((fraction or "").ljust(3, "0")[:3])
+    if (numbers[-1] or "").startswith("-"):
+        fraction_ms = -fraction_ms
+    total_ms = whole_s * 1000 + fraction_ms
+    return -total_ms if sign == "-" else total_ms

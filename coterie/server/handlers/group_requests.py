@@ -106,7 +106,9 @@ def consumer_group_heartbeat(
         )
         return not_served
     now_ms, client = connection.now_ms, connection.client
-    response = broker.coordinator.unchanged_heartbeat(now_ms, request, client)
+    response: ConsumerGroupHeartbeatResponse | None = broker.coordinator.unchanged_heartbeat(
+        now_ms, request, client
+    )
     if response is not None:
         return response
     verb = broker.coordinator.consumer_group_heartbeat

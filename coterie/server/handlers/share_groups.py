@@ -31,7 +31,9 @@ def heartbeat(
         return not_served
     coordinator = broker.coordinator
     now_ms, client = connection.now_ms, connection.client
-    response = coordinator.unchanged_share_heartbeat(now_ms, request, client)
+    response: ShareGroupHeartbeatResponse | None = coordinator.unchanged_heartbeat(
+        now_ms, request, client
+    )
     if response is not None:
         return response
     return broker.groups.submit(coordinator.share_group_heartbeat, request, connection)

@@ -66,6 +66,11 @@ def heartbeat(
             request, ErrorCode.UNSUPPORTED_VERSION
         )
         return not_served
+    answer: StreamsGroupHeartbeatResponse | None = broker.coordinator.unchanged_heartbeat(
+        connection.now_ms, request, connection.client
+    )
+    if answer is not None:
+        return answer
     refused = refused_names(request)
     if refused is not None:
         return refused

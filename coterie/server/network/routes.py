@@ -84,10 +84,17 @@ def _tells_no_topics(request: Any) -> bool:
     return request.member_epoch > 0 and request.subscribed_topic_names is None
 
 
+def _tells_no_tasks(request: Any) -> bool:
+    # Of a streams group, likewise.
+    lists = request.active_tasks, request.topology, request.client_tags
+    return request.member_epoch > 0 and lists == (None, None, None)
+
+
 # Requests that are decoded once for all that have the same bytes.
 _REPEATED: dict[ApiKey, Callable[[Any], bool]] = {
     ApiKey.CONSUMER_GROUP_HEARTBEAT: tells_nothing,
     ApiKey.SHARE_GROUP_HEARTBEAT: _tells_no_topics,
+    ApiKey.STREAMS_GROUP_HEARTBEAT: _tells_no_tasks,
 }
 
 # Responses whose largest array the handler encodes, in slices.

@@ -46,10 +46,11 @@ _TESTS = Part(
         *(f"org.apache.kafka:{name}:{_VERSION}" for name in _WITH_TESTS),
         *(f"org.apache.kafka:{name}:{_VERSION}:test" for name in _WITH_TESTS),
         f"org.apache.kafka:kafka-clients-integration-tests:{_VERSION}:test",
+        f"org.apache.kafka:kafka-streams-integration-tests:{_VERSION}:test",
         f"org.apache.kafka:kafka-test-common-runtime:{_VERSION}",
         f"org.apache.kafka:kafka-test-common-internal-api:{_VERSION}",
-        # For a class of which some tests have Streams.
         f"org.apache.kafka:kafka-streams:{_VERSION}",
+        f"org.apache.kafka:kafka-streams:{_VERSION}:test",
         "org.junit.jupiter:junit-jupiter:5.13.2",
         "org.junit.platform:junit-platform-console:1.13.2",
         "org.mockito:mockito-core:5.20.0",

@@ -168,19 +168,19 @@ PLANTS = (
     ),
     Plant(
         "an unchanged heartbeat is answered after the topics have changed",
-        f"{_GROUPS}heartbeat:unchanged",
+        "coterie.coordinator.groups.recorded.heartbeat:unchanged",
         "or group.checked_version != group.topics.version",
         "or False",
     ),
     Plant(
         "an unchanged heartbeat is answered while a newer target is due",
-        f"{_GROUPS}heartbeat:unchanged",
-        "or group.epoch != request.member_epoch",
+        "coterie.coordinator.groups.recorded.heartbeat:unchanged",
+        "or group.epoch != epoch",
         "or False",
     ),
     Plant(
         "unchanged heartbeats do not prolong the session",
-        f"{_GROUPS}heartbeat:unchanged",
+        "coterie.coordinator.groups.recorded.heartbeat:unchanged",
         fault=keeps("partition.groups[request.group_id].members[request.member_id].deadline_ms"),
     ),
 )

@@ -53,8 +53,9 @@ ARGUMENTS = {
 
 
 def documented() -> dict[str, list[str]]:
-    """Return the keys of each command from the table in the document."""
-    rows = re.findall(r"^\| `(\w[^`]*)` \| (`.*) \|$", DOCUMENT.read_text(), re.MULTILINE)
+    """Return the keys of each command from the list in the document."""
+    text = DOCUMENT.read_text().partition("## The keys of --json")[2].partition("\n## ")[0]
+    rows = re.findall(r"^- `(\w[^`]*)`: (`.*)$", text, re.MULTILINE)
     return {command: re.findall(r"`(\w+)`", re.sub(r"\(.*\)", "", keys)) for command, keys in rows}
 
 

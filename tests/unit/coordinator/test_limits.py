@@ -64,3 +64,12 @@ def test_groups_of_one_partition_are_limited_to_twice_its_share() -> None:
         harness.store(partition)
         errors.append(harness.responses[name].error_code)
     assert errors == [ErrorCode.MEMBER_ID_REQUIRED] * 3 + [ErrorCode.POLICY_VIOLATION] * 2
+
+
+def test_a_session_of_0_ms_ends_at_once() -> None:
+    """[joining/order-of-checks]: `group.min.session.timeout.ms` may be 0, as in Kafka's tests."""
+    harness = UnitHarness(group_min_session_timeout_ms=0)
+    harness.join("a", session_ms=0)
+    harness.store()
+    harness.wait(0)
+    assert harness.heartbeat(harness.id_of("a"), 1) == ErrorCode.UNKNOWN_MEMBER_ID

@@ -1,10 +1,8 @@
-"""What requests touch: the table of the specification, the declarations, and the names found.
+"""What requests touch: the declarations, and the names that are found by them.
 
 Rules: [security/resources].
 """
 
-import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,33 +27,11 @@ from coterie.protocol.messages.offset_fetch import (
 )
 from coterie.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 from coterie.protocol.refusals import refusal
-from coterie.protocol.resources import ResourceType, Touched, groups_of, names_of, resources
+from coterie.protocol.resources import ResourceType, groups_of, names_of, resources
 from coterie.protocol.schema import fields_of
 from tests.unit.coordinator.streams.harness import subtopology, topology
 
-SPEC = Path(__file__).parents[3] / "docs" / "spec" / "security.md"
-ROW = re.compile(r"^\| ([A-Z]\w+) \| (.+) \| (.+) \|$", re.MULTILINE)
 TOPIC_ID = bytes(range(16))
-
-
-def needs(touched: tuple[Touched, ...]) -> str:
-    return ", ".join(
-        f"{each.type.name.lower().replace('_', ' ')} {each.operation.name}"
-        for each in touched
-        if each.operation is not None
-    )
-
-
-def places(touched: Touched) -> str:
-    texts = (f"`{'.'.join(place)}`" if place else "response" for place in touched.places)
-    return " or ".join(texts)
-
-
-def test_the_specification_lists_the_same_operations_and_places() -> None:
-    _, _, text = SPEC.read_text(encoding="utf-8").partition("### resources")
-    assert {name: (what, place) for name, what, place in ROW.findall(text)} == {
-        api.kafka_name: (needs(touched), places(touched[0])) for api, touched in resources().items()
-    } | {"API": ("needs", "place of the error")}
 
 
 def follow(cls: Any, path: tuple[str, ...]) -> Any:

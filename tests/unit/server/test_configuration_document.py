@@ -14,10 +14,26 @@ HEAD = "<!-- settings -->\n"
 HEAD_WITHOUT_EFFECT = "<!-- settings without effect -->\n"
 
 
+OURS = ("event.loop.", "journal.")
+GROUP_TYPES = ("group.consumer.", "group.share.", "group.streams.")
+
+
 def written(key: ConfigKey) -> str:
-    default = "" if key.default in (None, "") else f" (`{key.default}`)"
+    default = "" if key.default in (None, "") else f" {key.default}"
     mark = "" if key.update is UpdateMode.READ_ONLY else "\N{DAGGER}"
     return f"`{key.name}`{mark}{default}"
+
+
+def lines_of_settings() -> str:
+    """Return a line for the settings of each subject, and one with its text for each of ours."""
+    lines: dict[str, list[str]] = {}
+    for key in (BROKER[name] for name in sorted(BROKER)):
+        if key.name.startswith(OURS):
+            lines[key.name] = [f"{written(key)}: {key.documentation}"]
+        else:
+            subject = next(filter(key.name.startswith, GROUP_TYPES), key.name.partition(".")[0])
+            lines.setdefault(subject, []).append(written(key))
+    return "".join(f"- {', '.join(found)}\n" for found in lines.values())
 
 
 def lines_by_text(texts: Iterable[tuple[str, str]]) -> str:
@@ -42,9 +58,7 @@ def check_list(head: str, lines: str, *, rewrite: bool) -> None:
 
 
 def test_the_list_is_that_of_the_code(rewrite: bool) -> None:
-    keys = (BROKER[name] for name in sorted(BROKER))
-    lines = lines_by_text((written(key), key.documentation) for key in keys)
-    check_list(HEAD, lines, rewrite=rewrite)
+    check_list(HEAD, lines_of_settings(), rewrite=rewrite)
 
 
 def test_the_list_of_settings_without_effect_is_that_of_the_code(rewrite: bool) -> None:

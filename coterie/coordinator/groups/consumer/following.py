@@ -45,7 +45,7 @@ def follow(
         member is None
         or request.member_epoch != member.epoch
         or not _is_as_before(partition, group, member, client)
-        or not tells_nothing(request, member)
+        or not member.learns_nothing(request)
         or not is_at_target(group, member)
     ):
         return None
@@ -75,18 +75,6 @@ def follow(
     operation = effects.operation = Operation(group.group_id, [(key, value)])
     operation.pairs = [pair]
     return effects
-
-
-def tells_nothing(request: ConsumerGroupHeartbeatRequest, member: ConsumerMember) -> bool:
-    """Return whether a heartbeat says nothing of its member but its epoch and what it owns."""
-    return (
-        request.subscribed_topic_names is None
-        and request.rebalance_timeout_ms == -1
-        and request.subscribed_topic_regex is None
-        and request.server_assignor is None
-        and request.rack_id is None
-        and (request.instance_id is None or request.instance_id == member.instance_id)
-    )
 
 
 def _is_as_before(

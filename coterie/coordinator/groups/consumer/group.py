@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 from typing import Any
 
+from coterie.coordinator.groups.config import GroupConfig
 from coterie.coordinator.groups.consumer.group_state import ConsumerGroupState
 from coterie.coordinator.groups.consumer.member import ConsumerMember
 from coterie.coordinator.groups.consumer.states import GroupState, MemberState
 from coterie.coordinator.groups.group_like import SeenMember
 from coterie.coordinator.groups.seen_members import seen_member
+from coterie.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
 
 class ConsumerGroup(ConsumerGroupState):
@@ -69,6 +71,17 @@ class ConsumerGroup(ConsumerGroupState):
     def holder(self, request: Any) -> str | None:
         """See `RecordedGroup`."""
         return None if request.instance_id is None else self.static_members[request.instance_id]
+
+    def hears_nothing_new(self, request: Any, member: ConsumerMember, config: GroupConfig) -> bool:
+        """See `RecordedGroup`."""
+        # As in `consumer_settings`, without the calls: this is the most frequent request.
+        table = config.consumer.settings
+        return (
+            isinstance(request, ConsumerGroupHeartbeatRequest)
+            and request.topic_partitions is None
+            and member.learns_nothing(request)
+            and table.own.get(self.group_id, table.default) is member.settings
+        )
 
     # -- what all groups have in common ------------------------------------------------------------
 

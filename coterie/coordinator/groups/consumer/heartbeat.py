@@ -3,16 +3,12 @@
 The order of what an accepted heartbeat does [consumer-groups/heartbeat-order]: the subscription,
 the epoch of the group, the target, the reconciliation of the member, its session, the answer. All
 records are one batch.
-
-Most heartbeats change nothing. `unchanged` answers those: it stores a deadline on the member and
-makes no record, no timer and no event.
 """
 
 from coterie.coordinator.groups.classic.group import classic
 from coterie.coordinator.groups.classic.group_record import group_tombstone
 from coterie.coordinator.groups.config import ConsumerSettings
 from coterie.coordinator.groups.consumer.downgrade import cancel_timers
-from coterie.coordinator.groups.consumer.following import tells_nothing
 from coterie.coordinator.groups.consumer.group import ConsumerGroup
 from coterie.coordinator.groups.consumer.identity import find_member
 from coterie.coordinator.groups.consumer.leave import leave
@@ -53,7 +49,7 @@ from coterie.coordinator.groups.recorded.lookup import (
 )
 from coterie.coordinator.groups.recorded.target import begin_computation
 from coterie.coordinator.kernel.effects import Effects
-from coterie.coordinator.kernel.request import ClientContext, RequestContext
+from coterie.coordinator.kernel.request import RequestContext
 from coterie.protocol.fields import uuid_text
 from coterie.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -67,40 +63,6 @@ _UUID_LENGTH = 36
 
 # The effects of a heartbeat.
 Beat = Effects[ConsumerGroupHeartbeatResponse]
-
-
-def unchanged(
-    partition: PartitionState,
-    now_ms: int,
-    request: ConsumerGroupHeartbeatRequest,
-    client: ClientContext,
-) -> ConsumerGroupHeartbeatResponse | None:
-    """Start a session anew and return the answer; None if the heartbeat may change something.
-
-    The answer is shared by the heartbeats of a member: it is not changed when it is sent.
-    """
-    group = partition.groups.get(request.group_id)
-    if type(group) is not ConsumerGroup or group.epoch != request.member_epoch:
-        return None
-    member = group.members.get(request.member_id)
-    if (
-        member is None
-        or member.answer is None
-        or request.member_epoch != member.epoch
-        or request.topic_partitions is not None
-        or member.client is not client
-        or group.checked_version != group.topics.version
-        or not tells_nothing(request, member)
-    ):
-        return None
-    # As in `consumer_settings`, without the calls: this is the most frequent request.
-    table = partition.config.consumer.settings
-    settings = table.own.get(request.group_id, table.default)
-    if settings is not member.settings or member.session_ms != settings.session_timeout_ms:
-        return None
-    member.deadline_ms = now_ms + settings.session_timeout_ms
-    answer: ConsumerGroupHeartbeatResponse = member.answer
-    return answer
 
 
 def heartbeat(

@@ -4,6 +4,7 @@ from functools import lru_cache
 
 from coterie.coordinator.groups.consumer.states import MemberState
 from coterie.coordinator.groups.recorded.member import RecordedMember
+from coterie.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from coterie.protocol.messages.consumer_group_records import (
     ClassicMemberMetadata,
     ConsumerGroupCurrentMemberAssignmentValue,
@@ -120,6 +121,17 @@ class ConsumerMember(RecordedMember):
         if self.subscription is not None:
             name = self.subscription.server_assignor
         return name
+
+    def learns_nothing(self, request: ConsumerGroupHeartbeatRequest) -> bool:
+        """Return whether a heartbeat says nothing of it but its epoch and what it owns."""
+        return (
+            request.subscribed_topic_names is None
+            and request.rebalance_timeout_ms == -1
+            and request.subscribed_topic_regex is None
+            and request.server_assignor is None
+            and request.rack_id is None
+            and (request.instance_id is None or request.instance_id == self.instance_id)
+        )
 
     @property
     def rebalance_timeout_ms(self) -> int:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
+from coterie.coordinator.groups.config import GroupConfig
 from coterie.coordinator.groups.epochs import FIRST_EPOCH
 from coterie.coordinator.groups.group_like import GroupLike
 from coterie.coordinator.groups.listing_order import in_listing_order
@@ -261,6 +262,16 @@ class RecordedGroup(GroupLike, Generic[M]):
     def holder(self, request: Any) -> str | None:  # noqa: ARG002 - most have no static members
         """Return the member that has the instance id of a heartbeat; None if it names none."""
         return None
+
+    def hears_nothing_new(self, request: Any, member: Any, config: GroupConfig) -> bool:
+        """Return whether a heartbeat of a member that is at rest says nothing but its epoch.
+
+        Args:
+            request: a heartbeat of any type.
+            member: its member, which is at the epoch of the group.
+            config: the settings of the coordinator: those of the group are the same as before.
+        """
+        raise NotImplementedError
 
     # -- what removes it ---------------------------------------------------------------------------
 

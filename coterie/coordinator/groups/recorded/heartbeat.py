@@ -1,4 +1,8 @@
-"""A heartbeat of a group of any type: a step of its group, or refused and without effect."""
+"""A heartbeat of a group of any type: a step of its group, or refused and without effect.
+
+Most heartbeats change nothing. `unchanged` answers those: it stores a deadline on the member and
+makes no record, no timer and no event.
+"""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
@@ -6,11 +10,12 @@ from typing import Any, NamedTuple, TypeVar
 from coterie.coordinator.groups.epochs import JOIN_EPOCH
 from coterie.coordinator.groups.partition_state import PartitionState
 from coterie.coordinator.groups.recorded.group import RecordedGroup
+from coterie.coordinator.groups.recorded.member import RecordedMember
 from coterie.coordinator.groups.recorded.refusal import heartbeat_error
 from coterie.coordinator.groups.refusal import Refusal
 from coterie.coordinator.groups.tentative_step import TentativeStep
 from coterie.coordinator.kernel.effects import Effects
-from coterie.coordinator.kernel.request import RequestContext
+from coterie.coordinator.kernel.request import ClientContext, RequestContext
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.journal_records import MemberFenced
 
@@ -40,6 +45,36 @@ class HeartbeatVerbs(NamedTuple):
     leave: Callable[[PartitionState, int, Any, RequestContext], Effects[Any]]
     step: Callable[[PartitionState, int, Any, RequestContext], Any]
     beat: Callable[[Any, Any], Effects[Any]]
+
+
+def unchanged(partition: PartitionState, now_ms: int, request: Any, client: ClientContext) -> Any:
+    """Start a session anew and return the answer; None if the heartbeat may change something.
+
+    The answer is shared by the heartbeats of a member: it is not changed when it is sent.
+
+    Args:
+        partition: the partition of its group.
+        now_ms: the time.
+        request: a heartbeat of any type.
+        client: who sends it.
+    """
+    group = partition.groups.get(request.group_id)
+    if not isinstance(group, RecordedGroup):
+        return None
+    epoch: int = request.member_epoch
+    member: RecordedMember | None = group.members.get(request.member_id)
+    if (
+        member is None
+        or member.answer is None
+        or member.epoch != epoch
+        or group.epoch != epoch
+        or member.client is not client
+        or group.checked_version != group.topics.version
+        or not group.hears_nothing_new(request, member, partition.config)
+    ):
+        return None
+    member.deadline_ms = now_ms + member.session_ms
+    return member.answer
 
 
 def handle_heartbeat(

@@ -6,6 +6,7 @@ Invariant: `by_name` counts the members that subscribe to each topic, and has no
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any, ClassVar, NamedTuple
 
+from coterie.coordinator.groups.config import GroupConfig
 from coterie.coordinator.groups.group_like import SeenMember
 from coterie.coordinator.groups.recorded.group import RecordedGroup, RecordKeys, count_name
 from coterie.coordinator.groups.seen_members import seen_member
@@ -16,6 +17,7 @@ from coterie.coordinator.groups.share.states import GroupState
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.log_records import OffsetCommitValue
 from coterie.protocol.messages.offset_commit import OffsetCommitRequest
+from coterie.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 from coterie.protocol.messages.share_group_records import (
     ShareGroupCurrentMemberAssignmentKey,
     ShareGroupMemberMetadataKey,
@@ -115,6 +117,17 @@ class ShareGroup(RecordedGroup[ShareMember]):
             self.at_rest = Rest(
                 self.topics.version, self.epoch, self.state_value, self.target_metadata
             )
+
+    def hears_nothing_new(self, request: Any, member: ShareMember, config: GroupConfig) -> bool:
+        """See `RecordedGroup`."""
+        table = config.share.settings
+        return (
+            isinstance(request, ShareGroupHeartbeatRequest)
+            and request.subscribed_topic_names is None
+            and request.rack_id is None
+            and table.own.get(self.group_id, table.default) is member.settings
+            and self.is_at_rest
+        )
 
     def subscribed_topics(self) -> Collection[str]:
         """Return the topics to which members subscribe, whether they exist or not."""

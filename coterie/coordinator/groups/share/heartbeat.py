@@ -3,8 +3,6 @@
 The order of what an accepted heartbeat does [share-groups/heartbeat-order]: the subscription, the
 epoch of the group, the target, the member's part of it, its session, partitions to initialize, the
 answer. All records are one batch.
-
-Most heartbeats change nothing. `unchanged` answers those, as that of consumer groups does.
 """
 
 from coterie.assignors.model import utf16
@@ -34,7 +32,7 @@ from coterie.coordinator.groups.share.step import Step
 from coterie.coordinator.groups.share.target import take_target, update_target
 from coterie.coordinator.groups.share.timers import TimerKind
 from coterie.coordinator.kernel.effects import Effects
-from coterie.coordinator.kernel.request import ClientContext, RequestContext
+from coterie.coordinator.kernel.request import RequestContext
 from coterie.protocol.messages.share_group_heartbeat import (
     ShareGroupHeartbeatRequest,
     ShareGroupHeartbeatResponse,
@@ -45,39 +43,6 @@ from coterie.protocol.messages.share_group_records import (
     ShareGroupMemberMetadataKey,
     ShareGroupMemberMetadataValue,
 )
-
-
-def unchanged(
-    partition: PartitionState,
-    now_ms: int,
-    request: ShareGroupHeartbeatRequest,
-    client: ClientContext,
-) -> ShareGroupHeartbeatResponse | None:
-    """Start a session anew and return the answer; None if the heartbeat may change something.
-
-    The answer is shared by the heartbeats of a member: it is not changed when it is sent.
-    """
-    group = partition.groups.get(request.group_id)
-    if type(group) is not ShareGroup or not group.is_at_rest:
-        return None
-    member = group.members.get(request.member_id)
-    if (
-        member is None
-        or member.answer is None
-        or request.member_epoch != member.epoch
-        or member.epoch != group.target_epoch
-        or request.subscribed_topic_names is not None
-        or request.rack_id is not None
-        or member.client is not client
-        or not member.armed_ms
-    ):
-        return None
-    settings = partition.share_settings(request.group_id)
-    if settings is not member.settings or member.session_ms != settings.session_timeout_ms:
-        return None
-    member.deadline_ms = now_ms + settings.session_timeout_ms
-    answer: ShareGroupHeartbeatResponse = member.answer
-    return answer
 
 
 def heartbeat(

@@ -2,20 +2,20 @@
 
 from typing import Any
 
-from coterie.coordinator.groups.group_requests import GroupRequests
 from coterie.coordinator.groups.recorded.describe import described
 from coterie.coordinator.groups.recorded.refusal import heartbeat_error
+from coterie.coordinator.groups.recorded.requests import HeartbeatRequests
 from coterie.coordinator.groups.refusal import Refusal
 from coterie.coordinator.groups.share.describe import DescribedShareGroup
 from coterie.coordinator.groups.share.group import ShareGroup
-from coterie.coordinator.groups.share.heartbeat import heartbeat, unchanged
+from coterie.coordinator.groups.share.heartbeat import heartbeat
 from coterie.coordinator.groups.share.offsets import alter_offsets, delete_offsets
 from coterie.coordinator.groups.share.state_answers import state_answered
 from coterie.coordinator.groups.share.state_partitions import Topics
 from coterie.coordinator.groups.share.state_request import OffsetsResponse, StateRequest
 from coterie.coordinator.groups.share.validation import check_shape
 from coterie.coordinator.kernel.effects import Effects
-from coterie.coordinator.kernel.request import ClientContext, RequestContext
+from coterie.coordinator.kernel.request import RequestContext
 from coterie.coordinator.kernel.shard import send_response
 from coterie.coordinator.kernel.shard_state import ACTIVE, availability_error
 from coterie.protocol.errors import ErrorCode
@@ -31,37 +31,21 @@ from coterie.protocol.messages.share_group_heartbeat import (
 )
 
 
-class ShareGroupRequests(GroupRequests):
+class ShareGroupRequests(HeartbeatRequests):
     """The requests of share groups."""
 
     def share_group_heartbeat(
         self, now_ms: int, request: ShareGroupHeartbeatRequest, context: RequestContext
     ) -> Effects[ShareGroupHeartbeatResponse]:
         """Handle a ShareGroupHeartbeat [share-groups/order-of-checks]."""
-        shard = self._shard(request.group_id)
-        if shard.state is ACTIVE:
-            answer = unchanged(shard, now_ms, request, context.client)
-            if answer is not None:
-                waiting = Effects(answer)
-                return shard.settle(waiting, now_ms, request, context.to, context.version)
+        again = self.answered_again(now_ms, request, context)
+        if again is not None:
+            return again
         try:
             check_shape(request)
         except Refusal as refusal:
             return Effects(heartbeat_error(request, refusal.error, text=refusal.text))
         return self.run(heartbeat, ErrorCode.NONE, now_ms, request, context)
-
-    def unchanged_share_heartbeat(
-        self, now_ms: int, request: ShareGroupHeartbeatRequest, client: ClientContext
-    ) -> ShareGroupHeartbeatResponse | None:
-        """Answer a heartbeat that changes nothing, if that may be done at once.
-
-        Returns:
-            The answer; None if `share_group_heartbeat` has to handle the request.
-        """
-        shard = self._shard(request.group_id)
-        if shard.state is not ACTIVE or shard.unacknowledged:
-            return None
-        return unchanged(shard, now_ms, request, client)
 
     def state_answered(self, request: StateRequest, answer: Any, now_ms: int) -> Effects[Any]:
         """Handle what the share coordinator has answered [share-groups/initialization].

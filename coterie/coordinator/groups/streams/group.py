@@ -6,6 +6,7 @@ Invariant: `holders` has the tasks that members have in `assigned` or `pending`.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
+from coterie.coordinator.groups.config import GroupConfig
 from coterie.coordinator.groups.group_like import SeenMember
 from coterie.coordinator.groups.recorded.committing import CommittingGroup
 from coterie.coordinator.groups.recorded.group import RecordKeys
@@ -16,6 +17,7 @@ from coterie.coordinator.groups.streams.states import GroupState, MemberState
 from coterie.coordinator.groups.streams.tasks import TaskRoles, target_of
 from coterie.coordinator.streams_topology.model import ConfiguredTopology
 from coterie.coordinator.streams_topology.names import required_topics
+from coterie.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 from coterie.protocol.messages.streams_group_records import (
     StreamsGroupCurrentMemberAssignmentKey,
     StreamsGroupMemberMetadataKey,
@@ -118,6 +120,25 @@ class StreamsGroup(CommittingGroup[StreamsMember]):
             return GroupState.ASSIGNING
         settled = all(each.is_settled(self.target_epoch) for each in self.members.values())
         return GroupState.STABLE if settled else GroupState.RECONCILING
+
+    def hears_nothing_new(self, request: Any, member: StreamsMember, config: GroupConfig) -> bool:
+        """See `RecordedGroup`."""
+        table = config.streams.settings
+        return (
+            isinstance(request, StreamsGroupHeartbeatRequest)
+            and request.active_tasks is None
+            and request.standby_tasks is None
+            and request.warmup_tasks is None
+            and request.task_offsets is None
+            and request.task_end_offsets is None
+            and request.instance_id is None
+            and request.endpoint_information_epoch == self.endpoint_epoch
+            and member.answer.endpoint_information_epoch == self.endpoint_epoch
+            and not request.shutdown_application
+            and self.shutdown_by is None
+            and describes_nothing(request)
+            and table.own.get(self.group_id, table.default) is member.settings
+        )
 
     @property
     def is_blank(self) -> bool:
@@ -236,6 +257,18 @@ class StreamsGroup(CommittingGroup[StreamsMember]):
         """See `RecordedGroup` [streams-groups/delete]."""
         yield StreamsGroupMetadataKey(group_id=self.group_id)
         yield StreamsGroupTopologyKey(group_id=self.group_id)
+
+
+def describes_nothing(request: StreamsGroupHeartbeatRequest) -> bool:
+    """Return whether a heartbeat describes nothing of its member, as most do."""
+    return (
+        request.rebalance_timeout_ms == -1
+        and request.topology is None
+        and request.process_id is None
+        and request.user_endpoint is None
+        and request.client_tags is None
+        and request.rack_id is None
+    )
 
 
 def _readers(topology: StreamsGroupTopologyValue) -> Mapping[str, Sequence[str]]:

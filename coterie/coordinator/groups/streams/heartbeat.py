@@ -25,7 +25,7 @@ from coterie.coordinator.groups.recorded.target import begin_computation
 from coterie.coordinator.groups.sessions import start_session
 from coterie.coordinator.groups.streams.endpoints import partitions_by_endpoint
 from coterie.coordinator.groups.streams.epochs import bump_if_needed, topics_hash
-from coterie.coordinator.groups.streams.group import STREAMS, StreamsGroup
+from coterie.coordinator.groups.streams.group import STREAMS, StreamsGroup, describes_nothing
 from coterie.coordinator.groups.streams.lookup import find_member
 from coterie.coordinator.groups.streams.member import StreamsMember
 from coterie.coordinator.groups.streams.members import (
@@ -125,6 +125,8 @@ def _beat(step: Step, request: StreamsGroupHeartbeatRequest) -> Beat:
     has_topology = group.topology is not None
     take_topology(step, request.topology)
     found = group.metadata_hash
+    if not topics_changed:
+        group.checked_version = group.topics.version
     if topics_changed or not has_topology or group.configured is None:
         found = topics_hash(step)
     configured = configured_topology(group)
@@ -158,6 +160,10 @@ def _beat(step: Step, request: StreamsGroupHeartbeatRequest) -> Beat:
         response.standby_tasks = told_tasks(member.assigned.standby)
         response.warmup_tasks = told_tasks(member.assigned.warmup)
     _tell_endpoints(step, request, response, member, configured, tells=tells)
+    member.client, member.settings = step.context.client, settings
+    # What is told once is not told again, and what is amiss is looked at anew.
+    once = tells or response.status or response.partitions_by_user_endpoint is not None
+    member.answer = response if member.is_settled(group.target_epoch) and not once else None
     step.effects.response = response
     return step.effects
 
@@ -170,7 +176,7 @@ def _describe(
     old = None if member is None else member.description
     timeout_ms, topology = request.rebalance_timeout_ms, request.topology
     endpoint, tags = request.user_endpoint, request.client_tags
-    if old is not None and _says_nothing(request):
+    if old is not None and describes_nothing(request):
         known = old.instance_id, old.client_id, old.client_host
         if known == (None, client.client_id, client.client_host):
             return None
@@ -196,18 +202,6 @@ def _describe(
     key = StreamsGroupMemberMetadataKey(group_id=step.group.group_id, member_id=request.member_id)
     step.set(key, value)
     return Bump.JOIN if member is None else Bump.SUBSCRIPTION
-
-
-def _says_nothing(request: StreamsGroupHeartbeatRequest) -> bool:
-    """Return whether a heartbeat describes nothing of its member, as most do."""
-    return (
-        request.rebalance_timeout_ms == -1
-        and request.topology is None
-        and request.process_id is None
-        and request.user_endpoint is None
-        and request.client_tags is None
-        and request.rack_id is None
-    )
 
 
 def _tags(tags: dict[str, str]) -> list[StreamsKeyValue]:

@@ -43,11 +43,13 @@ class StreamsMember(RecordedMember):
     def set_subscription(self, value: StreamsGroupMemberMetadataValue | None) -> None:
         """See `RecordedMember`."""
         self.subscription = value
+        self.answer = None
         self.process_id = "" if value is None else value.process_id
 
     def set_current(self, value: StreamsGroupCurrentMemberAssignmentValue | None) -> None:
         """See `RecordedMember`."""
         self.current = value
+        self.answer = None
         if value is None:
             self.epoch, self.previous_epoch, self.state = 0, -1, MemberState.STABLE
             self.assigned = self.pending = NO_TASKS

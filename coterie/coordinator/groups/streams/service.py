@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from coterie.coordinator.groups.group_requests import GroupRequests
 from coterie.coordinator.groups.recorded.describe import described
 from coterie.coordinator.groups.recorded.refusal import heartbeat_error
+from coterie.coordinator.groups.recorded.requests import HeartbeatRequests
 from coterie.coordinator.groups.refusal import Refusal
 from coterie.coordinator.groups.streams.describe import (
     DescribedStreamsGroup,
@@ -29,7 +29,7 @@ from coterie.protocol.messages.streams_group_heartbeat import (
 class StreamsGroupRequests:
     """The requests of streams groups."""
 
-    def __init__(self, requests: GroupRequests) -> None:
+    def __init__(self, requests: HeartbeatRequests) -> None:
         """Let requests reach the partitions of a coordinator."""
         self._requests = requests
 
@@ -37,6 +37,9 @@ class StreamsGroupRequests:
         self, now_ms: int, request: StreamsGroupHeartbeatRequest, context: RequestContext
     ) -> Effects[StreamsGroupHeartbeatResponse]:
         """Handle a StreamsGroupHeartbeat [streams-groups/order-of-checks]."""
+        again = self._requests.answered_again(now_ms, request, context)
+        if again is not None:
+            return again
         try:
             check_request(request)
         except Refusal as refusal:

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from coterie.coordinator.groups.config import ShareGroupConfig, ShareSettings, ShareSettingsTable
+from coterie.coordinator.groups.recorded.heartbeat import unchanged
 from coterie.coordinator.groups.share.group import ShareGroup
-from coterie.coordinator.groups.share.heartbeat import unchanged
 from coterie.coordinator.groups.share.state_request import same_answer
 from coterie.coordinator.topic_image import TopicsImage
 from coterie.protocol.errors import ErrorCode

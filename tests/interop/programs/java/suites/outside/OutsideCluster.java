@@ -132,8 +132,7 @@ public final class OutsideCluster implements ClusterInstance {
 
     @Override
     public Map<Integer, ControllerServer> controllers() {
-        return brokers.settings.containsKey("authorizer.class.name")
-            ? Map.of(brokers.firstId, StandIn.controller(brokers)) : Map.of();
+        return Map.of(brokers.firstId, StandIn.controller(brokers));
     }
 
     @Override

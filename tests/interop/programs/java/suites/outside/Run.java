@@ -11,6 +11,8 @@ import net.bytebuddy.agent.ByteBuddyAgent;
 import net.bytebuddy.agent.builder.AgentBuilder;
 import net.bytebuddy.asm.Advice;
 import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.test.KafkaClusterTestKit;
+import org.apache.kafka.common.test.TestKitNodes;
 import org.apache.kafka.server.authorizer.Authorizer;
 import org.junit.platform.console.ConsoleLauncher;
 import scala.jdk.javaapi.CollectionConverters;
@@ -40,6 +42,14 @@ public final class Run {
                 System.getProperty("outside.command") == null ? builder : builder
                     .visit(Advice.to(Ids.class).on(named("getTopicIds")))
                     .visit(Advice.to(Names.class).on(named("getTopicNames"))))
+            .type(named("org.apache.kafka.clients.consumer.ShareConsumerTest"))
+            .transform((builder, type, loader, module, domain) ->
+                System.getProperty("outside.command") == null ? builder : builder
+                    .visit(Advice.to(Skip.class).on(named("verifyYammerMetricCount"))))
+            .type(named("org.apache.kafka.common.test.KafkaClusterTestKit$Builder"))
+            .transform((builder, type, loader, module, domain) ->
+                System.getProperty("outside.command") == null ? builder : builder
+                    .visit(Advice.to(Kit.class).on(named("build"))))
             .installOn(ByteBuddyAgent.install());
         ConsoleLauncher.main(arguments);
     }
@@ -92,6 +102,31 @@ public final class Run {
         @Advice.OnMethodEnter(skipOn = Advice.OnNonDefaultValue.class)
         static boolean enter(@Advice.Argument(1) Authorizer rules) {
             return OutsideAuthorizer.isIdle(rules);
+        }
+    }
+
+    /** Leaves out what looks at a metric of the broker's in this process; the rest of the test goes on. */
+    public static final class Skip {
+        @Advice.OnMethodEnter(skipOn = Advice.OnNonDefaultValue.class)
+        static boolean enter() {
+            return true;
+        }
+    }
+
+    /** Has brokers outside in the cluster that a test builds itself. */
+    public static final class Kit {
+        @Advice.OnMethodEnter(skipOn = Advice.OnNonDefaultValue.class)
+        static KafkaClusterTestKit enter(
+                @Advice.FieldValue("nodes") TestKitNodes nodes,
+                @Advice.FieldValue("configProps") Map<String, Object> settings) {
+            return OutsideTestKit.of(nodes, settings);
+        }
+
+        @Advice.OnMethodExit
+        static void exit(
+                @Advice.Enter KafkaClusterTestKit outside,
+                @Advice.Return(readOnly = false) KafkaClusterTestKit kit) {
+            kit = outside;
         }
     }
 

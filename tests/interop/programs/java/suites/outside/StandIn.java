@@ -7,11 +7,13 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Properties;
 import java.util.Set;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.stream.Collectors;
 import kafka.cluster.Partition;
 import kafka.log.LogManager;
 import kafka.network.SocketServer;
+import kafka.raft.KafkaRaftManager;
 import kafka.server.BrokerServer;
 import kafka.server.ControllerServer;
 import kafka.server.KafkaApis;
@@ -31,6 +33,7 @@ import org.apache.kafka.common.errors.UnknownTopicOrPartitionException;
 import org.apache.kafka.common.internals.Plugin;
 import org.apache.kafka.common.network.ListenerName;
 import org.apache.kafka.common.utils.Utils;
+import org.apache.kafka.controller.Controller;
 import org.apache.kafka.coordinator.group.GroupCoordinator;
 import org.apache.kafka.image.loader.MetadataLoader;
 import org.apache.kafka.metadata.BrokerState;
@@ -143,6 +146,11 @@ public final class StandIn {
             case "getTopicId":
                 Object found = ids().get(call.<String>getArgument(0));
                 return found == null ? org.apache.kafka.common.Uuid.ZERO_UUID : found;
+            case "getAliveBrokerNodes":
+                return brokers.ids().stream().filter(brokers::isRunning)
+                    .map(one -> new Node(
+                        one, "localhost", brokers.port(one, call.<ListenerName>getArgument(0).value())))
+                    .collect(Collectors.toList());
             case "hasAliveBroker": return brokers.isRunning(call.getArgument(0));
             case "config": case "topicConfig": return topicConfig(call.getArgument(0));
             case "toString": return "metadata of " + brokers.bootstrap(id);
@@ -203,14 +211,26 @@ public final class StandIn {
             : Option.empty();
     }
 
-    /** Return what stands in for the controller: it has only the authorizer. */
+    /** Return what stands in for the controller: it has the authorizer and the ids of topics. */
     public static ControllerServer controller(OutsideBrokers brokers) {
-        return Mockito.mock(ControllerServer.class, Mockito.withSettings().stubOnly().defaultAnswer(
-            call -> {
-                if (call.getMethod().getName().equals("authorizerPlugin")) {
-                    return authorizer(brokers);
+        StandIn first = new StandIn(brokers, brokers.firstId, null);
+        Controller topics = Mockito.mock(
+            Controller.class, Mockito.withSettings().stubOnly().defaultAnswer(call -> {
+                if (call.getMethod().getName().equals("findAllTopicIds")) {
+                    return CompletableFuture.completedFuture(first.ids());
                 }
                 throw inside(call);
+            }));
+        return Mockito.mock(ControllerServer.class, Mockito.withSettings().stubOnly().defaultAnswer(
+            call -> {
+                switch (call.getMethod().getName()) {
+                    case "authorizerPlugin": return authorizer(brokers);
+                    case "controller": return topics;
+                    // Its log ends at 0, so every broker has read it.
+                    case "raftManager":
+                        return Mockito.mock(KafkaRaftManager.class, Mockito.RETURNS_DEEP_STUBS);
+                    default: throw inside(call);
+                }
             }));
     }
 

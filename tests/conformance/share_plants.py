@@ -280,8 +280,8 @@ _OF_SESSIONS = (
     Plant(
         "any acquire mode is accepted",
         f"{_FETCHING}._begin",
-        "if request.share_acquire_mode not in _ACQUIRE_MODES and session.partitions:",
-        "if False:",
+        "request.share_acquire_mode not in _ACQUIRE_MODES and session.partitions",
+        "False",
         ("share_sessions/unknown_acquire_mode",),
     ),
     Plant(

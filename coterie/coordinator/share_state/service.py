@@ -14,7 +14,6 @@ from coterie.coordinator.kernel.shard_state import ACTIVE, availability_error
 from coterie.coordinator.share_state.config import ShareStateConfig
 from coterie.coordinator.share_state.reader import ShareStateReader
 from coterie.coordinator.share_state.requests import (
-    ReadSummary,
     ShareKey,
     StateRequest,
     StateResult,
@@ -26,8 +25,7 @@ from coterie.protocol.errors import ErrorCode
 from coterie.protocol.java_hash import partition_for
 from coterie.protocol.messages.share_state_records import SHARE_STATE_RECORDS
 
-_NO_TOPIC_ID = bytes(16)
-_NO_TOPIC_ID_GIVEN = StateResult(ErrorCode.INVALID_REQUEST)
+_TOPIC_ID_BYTES = 16
 _NEGATIVE_PARTITION = StateResult(
     ErrorCode.INVALID_REQUEST, "The partition id cannot be a negative number."
 )
@@ -50,7 +48,7 @@ def is_coordinator_key(key: str) -> bool:
     _, topic_id, partition = parts
     try:
         decoded = urlsafe_b64decode(topic_id + "=" * (-len(topic_id) % 4))
-        return len(decoded) == len(_NO_TOPIC_ID) and int(partition) >= 0
+        return len(decoded) == _TOPIC_ID_BYTES and int(partition) >= 0
     except ValueError:
         return False
 
@@ -96,9 +94,6 @@ class ShareCoordinator(Partitions[ShareStateShard]):
         shard = self.shards[self.partition_for(key)]
         if shard.state is not ACTIVE:
             return Effects(unavailable(request, availability_error(shard.state)))
-        # A summary calls it a topic that does not exist, as in Kafka.
-        if key.topic_id == _NO_TOPIC_ID and not isinstance(request, ReadSummary):
-            return Effects(_NO_TOPIC_ID_GIVEN)
         if key.partition < 0:
             return Effects(_NEGATIVE_PARTITION)
         effects = shard.handle(now_ms, request)

@@ -97,6 +97,8 @@ class ShareStateShard(Shard):
         if isinstance(request, Initialize):
             return self._initialize(now_ms, request)
         if isinstance(request, Delete):
+            if not self._exists(request.key):
+                return Effects(_UNKNOWN_TOPIC)
             effects = Effects(StateResult())
             if request.key in self.states:
                 effects.operation = _logging(request.key, tombstone(request.key))

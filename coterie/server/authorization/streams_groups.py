@@ -6,7 +6,7 @@ from typing import Any
 
 from coterie.coordinator.groups.recorded.refusal import heartbeat_error
 from coterie.coordinator.groups.streams.topology import logged_topology
-from coterie.coordinator.streams_topology.names import required_topics
+from coterie.coordinator.streams_topology.names import named_topics
 from coterie.protocol.authorized_operations import AclOperation
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest
@@ -24,7 +24,7 @@ def streams_group_heartbeat(
     request: StreamsGroupHeartbeatRequest,
     _connection: Exchange,
 ) -> Outcome:
-    """Ask for READ, and for DESCRIBE on every topic that the topology needs."""
+    """Ask for READ, and for DESCRIBE on every topic that the topology names."""
     if not broker.features.serves_streams_groups:
         return None
     if not access.may(AclOperation.READ, ResourceType.GROUP, request.group_id):
@@ -33,7 +33,7 @@ def streams_group_heartbeat(
     if refused is not None:
         return answered(refused)
     if request.topology is not None:
-        for name in required_topics(logged_topology(request.topology)):
+        for name in named_topics(logged_topology(request.topology)):
             if not access.may(AclOperation.DESCRIBE, ResourceType.TOPIC, name):
                 return answered(heartbeat_error(request, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
     return Handled(partial(_heartbeat, access))

@@ -42,6 +42,8 @@ from coterie.server.share.sessions import (
 
 # The ways to acquire: whole batches, or exactly so many records.
 _ACQUIRE_MODES = (0, 1)
+# Only where a partition exists Kafka looks at the acquire mode.
+_EXISTING = frozenset((ErrorCode.NONE, ErrorCode.NOT_LEADER_OR_FOLLOWER))
 
 
 def refused(error: ErrorCode) -> ShareFetchResponse:
@@ -143,12 +145,13 @@ class ShareFetching:
             self._broker.loop.call_soon(ended)
         if is_final or request.is_renew_ack:
             return {}
-        if request.share_acquire_mode not in _ACQUIRE_MODES and session.partitions:
-            self._refusal = refused(ErrorCode.UNKNOWN_SERVER_ERROR)
-            return {}
-        if request.max_records <= 0 or request.max_bytes <= 0:
+        is_strange = request.share_acquire_mode not in _ACQUIRE_MODES and session.partitions
+        if is_strange or request.max_records <= 0 or request.max_bytes <= 0:
             named = list(session.partitions)
             errors = yield from partition_errors(self._broker, named, self._may_read)
+            if is_strange and not _EXISTING.isdisjoint(errors.values()):
+                self._refusal = refused(ErrorCode.UNKNOWN_SERVER_ERROR)
+                return {}
             return {each: Acquired(error) for each, error in errors.items() if error}
         self._looking = Looking(
             self._broker, request, session, self._may_read, self._changed, self._finish

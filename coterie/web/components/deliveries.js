@@ -23,7 +23,7 @@ export function sharedTable(of) {
     column('there since', row => row.since, { time: true, cell: row => timeCell(row.since, row.since) }),
     column('done behind it', row => row.complete, COUNT),
     column('to be delivered again', row => row.waiting, COUNT),
-    column('most deliveries', row => row.most || null, COUNT),
+    column('most deliveries', row => row.most, COUNT),
     column('accepted', row => row.accepted, COUNT),
     column('released', row => row.released, COUNT),
     column('timed out', row => row.timedOut, COUNT),

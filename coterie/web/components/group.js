@@ -12,6 +12,7 @@ const CHARTS = ['Lag, messages', 'Progress, messages/s'];
 const ABOUT_LANES = ', a bar the time of an owner, a gap the time without one, a line'
   + ' a rebalance; it is dashed if only the group’s log shows it.';
 const ABOUT_COPIES = ' Standby tasks have lanes of their own: the members that keep copies.';
+const ABOUT_READERS = ' Members that read a partition at the same time have lanes of their own.';
 const ABOUT_RESTARTS = ' A triangle is a static member that came back without a rebalance.';
 
 // The body of a group as `{ element, update }`. What has nothing to show is hidden; `update` shows the
@@ -64,7 +65,7 @@ const PARTS = [
 function lanesPart(of, span) {
   const note = el('p', { class: 'note' }), drawing = ownership(of(), span);
   const about = () => { note.textContent = `A lane is a ${workOf(of())}${ABOUT_LANES}`
-    + (of().tasks ? ABOUT_COPIES : '') + (restartsOf(of()).length ? ABOUT_RESTARTS : ''); };
+    + (of().tasks ? ABOUT_COPIES : '') + (rowsOf(of()).shared.length ? ABOUT_READERS : '') + (restartsOf(of()).length ? ABOUT_RESTARTS : ''); };
   about();
   return { elements: [note, drawing.element], update: group => { about(); drawing.update(group); } };
 }

@@ -127,6 +127,7 @@ class Comparison:
                 self.report += self._history[-_RUN:]
             self.report.append(f"{self._conversation.name} {text}")
             self.report += [f"    {line}" for line in different[:8]]
+            self.report.append(f"    after {kafka.seconds:.2f} and {our.seconds:.2f} s")
         if kafka.raw is not None:
             self._conversation.learn(kafka.asked, kafka.request, kafka.raw)
 
@@ -135,8 +136,10 @@ class Comparison:
     def _compare_logs(self) -> None:
         """Compare the records of groups, and the states of share partitions.
 
-        States are left out if answers about share partitions could not be compared to the end.
+        What differs because an answer did is left out.
         """
+        if self.ended_by is Reason.SAME_BUCKET:
+            return
         for group in self._conversation.groups:
             kafka, ours = (list(records(side, group)) for side in self._sides)  # type: ignore[arg-type]
             self._compare_stored(

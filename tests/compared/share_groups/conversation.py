@@ -235,12 +235,14 @@ class Conversation:
 
     def _produce_in_transaction(self) -> Iterator[Part]:
         count = self.random.choice((1, 2, 3, 5))
-        where = (self._named(),)
-        who = Who(self.producer)
+        name, index = self._named()
+        self.readers.open.add((self.topic_ids[name], index))
+        who, where = Who(self.producer), ((name, index),)
         yield Asked(Produce(12, who, self.producer, where, True, "next", count, self._number))
 
     def _end(self) -> Iterator[Part]:
         yield Asked(End(5, Who(self.producer), self._maybe(0.5)), rest_s=0.03)
+        self.readers.open.clear()
 
     def _delete_records(self) -> Iterator[Part]:
         """Delete records that nobody has acquired.
@@ -368,7 +370,7 @@ class Conversation:
 
     def is_restless(self, request: ShareFetchRequest) -> bool:
         """Return whether Kafka may answer a fetch that waits although nothing can be acquired."""
-        return not self.readers.restless.isdisjoint(self.readers.fetched(request))
+        return self.readers.has_restless(self.readers.fetched(request))
 
     def learn(self, asked: Asked, request: Any, answer: Any) -> None:
         """Let a member learn from the answer of its broker."""

@@ -9,9 +9,11 @@ from collections.abc import Iterable, Iterator
 from enum import Enum
 from typing import Any
 
+from coterie.assignors.java_order import bucket, table_size, topic_id_hash
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.share_acknowledge import ShareAcknowledgeRequest
 from coterie.protocol.messages.share_fetch import ShareFetchRequest
+from coterie.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 from tests.compared.share_groups.conversation import Conversation
 from tests.compared.share_groups.exchange import Answer
 from tests.compared.share_groups.readers import MORE_THAN_THERE_IS
@@ -42,6 +44,10 @@ class Reason(Enum):
         "a fetch did not wait for a partition to be loaded, as another has lost records or begins"
         " behind the end [share-partitions/log-start]"
     )
+    SAME_BUCKET = (
+        "the ids of topics share a bucket, in which Kafka has them in the order of their insertion"
+        " [assignors/simple]"
+    )
     SPLIT_TEXT = (
         "Kafka refuses an offset where Coterie refuses its batch [share-partitions/acknowledgement]"
     )
@@ -60,6 +66,8 @@ def reason_of(conversation: Conversation, kafka: Answer, our: Answer) -> Reason 
         kafka, our: the answers to the same request.
     """
     request = kafka.request
+    if isinstance(request, ShareGroupHeartbeatRequest):
+        return Reason.SAME_BUCKET if _has_same_bucket(conversation, kafka, our) else None
     if not isinstance(request, ShareFetchRequest | ShareAcknowledgeRequest):
         return None
     if kafka.raw is None or our.raw is None or our.raw.error_code:
@@ -86,6 +94,16 @@ def reason_of(conversation: Conversation, kafka: Answer, our: Answer) -> Reason 
             else None
         )
     return None
+
+
+def _has_same_bucket(conversation: Conversation, kafka: Answer, our: Answer) -> bool:
+    """Return whether two topics are in one bucket, and answers differ in the assignment alone."""
+    both = [dict(each.value, assignment=None) for each in (kafka, our)]
+    if both[0] != both[1]:
+        return False
+    size = table_size(len(conversation.topic_ids))
+    buckets = [bucket(topic_id_hash(each), size) for each in conversation.topic_ids.values()]
+    return len(set(buckets)) < len(buckets)
 
 
 def changes_nothing(reason: Reason, request: Any) -> bool:
@@ -162,13 +180,12 @@ def without_repetitions(
         if not name.startswith("ShareGroupStatePartitionMetadataKey"):
             yield name, value
             continue
-        kept = value
+        if value is not None and value == latest:
+            known[Reason.REPEATED_RECORD] += 1
+            continue
+        latest = value
         if value is not None:
             begun = [each for each in value["initializing_topics"] if each["partitions"]]
             known[Reason.EMPTY_TOPIC] += len(value["initializing_topics"]) - len(begun)
-            kept = {**value, "initializing_topics": begun}
-            if kept == latest:
-                known[Reason.REPEATED_RECORD] += 1
-                continue
-        latest = kept
-        yield name, kept
+            value = {**value, "initializing_topics": begun}
+        yield name, value

@@ -28,7 +28,7 @@ from tests.compared.share_groups.parts import (
 Partition = tuple[bytes, int]
 # A fetch that may begin to load share partitions waits until they are surely loaded. Of one alone
 # it does not have to wait so long: without a least size it is answered when that is loaded.
-_LOADED_MS, _ONE_LOADED_MS = 2_500, 5_000
+_LOADED_MS, _ONE_LOADED_MS = 4_000, 5_000
 # With 0 Kafka sometimes finds nothing: the end of the wait and the first look meet each other.
 SHORT_MS = 25
 MORE_THAN_THERE_IS = 1 << 30
@@ -71,6 +71,8 @@ class Readers:
         held: the offsets that a member has acquired, by group and partition.
         restless: of which records were deleted, or of which a group may begin behind the end: Kafka
             does not let a fetch wait for records of them.
+        open: those with an open transaction: the high watermark is behind the end for groups that
+            read what is committed.
         unsteady: for how many more fetches of a group share partitions may have to be loaded.
     """
 
@@ -80,6 +82,7 @@ class Readers:
     sessions: dict[tuple[str, str], Session] = field(default_factory=dict)
     held: dict[tuple[str, Partition], dict[str, set[int]]] = field(default_factory=dict)
     restless: set[Partition] = field(default_factory=set)
+    open: set[Partition] = field(default_factory=set)
     unsteady: dict[str, int] = field(default_factory=dict)
 
     def _maybe(self, share: float) -> bool:
@@ -99,7 +102,7 @@ class Readers:
         fetched = {*added, *acknowledged, *known}
         loads = bool(added) or not opened or self.unsteady.get(group, 0) > 0
         loads = loads or not known.issuperset(acknowledged)
-        if loads and len(fetched) > 1 and not self.restless.isdisjoint(fetched):
+        if loads and len(fetched) > 1 and self.has_restless(fetched):
             # The answer does not wait until the others are loaded [share-partitions/log-start].
             epoch, added, acknowledged = 0, [self.random.choice(sorted(fetched))], {}
             fetched = set(added)
@@ -156,6 +159,10 @@ class Readers:
         if session is None or request.share_session_epoch == 0:
             return named
         return named | session.partitions
+
+    def has_restless(self, partitions: set[Partition]) -> bool:
+        """Return whether Kafka may answer a fetch at once although nothing can be acquired."""
+        return not partitions.isdisjoint(self.restless | self.open)
 
     def _renew(self, request: Any, acknowledged: dict[Partition, list[Any]]) -> None:
         types = [t for each in acknowledged.values() for b in each for t in b.acknowledge_types]

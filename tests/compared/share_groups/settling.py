@@ -18,7 +18,7 @@ from coterie.protocol.messages.describe_share_group_offsets import (
 from tests.compared.share_groups.administration import GROUP_RESOURCE
 from tests.compared.transactions.side import Side
 
-_TRIES = 100
+_TRIES = 600
 _PAUSE_S = 0.05
 
 

@@ -144,12 +144,13 @@ def test_odd_keys() -> None:
     coordinated = Coordinated()
     assert coordinated.ask(Delete(KEY)) == StateResult()
     for key, error in [
-        (KEY._replace(topic_id=bytes(16)), ErrorCode.INVALID_REQUEST),
+        (KEY._replace(topic_id=bytes(16)), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
         (KEY._replace(partition=-1), ErrorCode.INVALID_REQUEST),
         (KEY._replace(partition=3), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
         (KEY._replace(topic_id=bytes([9] * 16)), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
     ]:
         assert coordinated.ask(Initialize(key, 0, 0)).error is error
+        assert coordinated.ask(Delete(key)).error is error
     for topic_id in (bytes(16), bytes([9] * 16)):
         summary = coordinated.ask(ReadSummary(KEY._replace(topic_id=topic_id), 0))
         assert summary.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -82,7 +82,7 @@ PLANTS = (
     ),
     Plant(
         "the epoch of a group rises in memory only",
-        f"{_CONSUMER}epochs:_write_epoch",
+        "coterie.coordinator.groups.recorded.epochs:write_epoch",
         fault=calling(_SET, _in_memory, ConsumerGroupMetadataKey),
         kinds=("death:members:commit",),
     ),

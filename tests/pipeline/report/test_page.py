@@ -387,3 +387,12 @@ def test_cards_have_no_zeros() -> None:
     busy = page_data(content_of(tables_of(busy_group("orders", 12)), ["/data"]))["figures"]
     assert [1, "groups"] in busy
     assert all(value not in (0, "0 ms") for value, _ in busy)
+
+
+def test_no_target_comes_before_its_epoch() -> None:
+    """The record of an epoch is stamped when it is appended, after the target in its batch."""
+    at = {"epoch": 3, "at_ts": 1_002, "cause": "join", "member_key": None, "members": 2}
+    more = {"moved_partitions": 3, "stable_ms": 5, "assignor": "sticky", "evidence": "journal"}
+    rows = [{**at, **more, "group_id": "g", "target_ts": target} for target in (1_000, 1_005, None)]
+    (group,) = page_data(content_of({"epoch_bumps": rows}, []))["groups"]
+    assert [row[5] for row in group["bumps"]] == [None, 3, 0]

@@ -75,6 +75,8 @@ _EXPECTED: dict[str, ErrorCode] = {
     "StreamsGroupHeartbeat, wide": ErrorCode.INVALID_REQUEST,
     "StreamsGroupHeartbeat, deep": ErrorCode.INVALID_REQUEST,
     # No topic has the id, and so no share partition is initialised.
+    "DeleteShareGroupState, wide": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    "DeleteShareGroupState, deep": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     "InitializeShareGroupState, wide": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     "InitializeShareGroupState, deep": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     "ReadShareGroupState, wide": ErrorCode.INVALID_REQUEST,

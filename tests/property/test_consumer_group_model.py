@@ -4,6 +4,7 @@ Clients of the simulation behave sensibly. Here Hypothesis draws any epoch, any 
 any order, and shrinks a failure to the few steps that matter.
 """
 
+from collections import Counter
 from typing import Any
 
 from hypothesis import given, settings
@@ -50,11 +51,30 @@ STEPS = st.lists(
 )
 
 
+class _Harness(ConsumerHarness):
+    """A harness in which a member may ask again before it has been answered."""
+
+    def __init__(self, topics: dict[str, int]) -> None:
+        super().__init__(topics)
+        self._unanswered: Counter[str] = Counter()
+
+    def send(self, request: Any, version: int, to: str) -> Any:
+        """See `UnitHarness`."""
+        self._unanswered[to] += 1
+        return super().send(request, version, to)
+
+    def deliver(self, to: str, message: Any) -> None:
+        """Keep the newest response; no request gets two."""
+        self._unanswered[to] -= 1
+        assert self._unanswered[to] >= 0, f"{to} gets more responses than it has sent requests"
+        self.responses[to] = message
+
+
 class Model:
     """A coordinator whose log is compared with its memory after every step."""
 
     def __init__(self, *, holds: bool) -> None:
-        self.harness = ConsumerHarness({"foo": 3, "bar": 2})
+        self.harness = _Harness({"foo": 3, "bar": 2})
         self.harness.holds = holds
         self._ids: dict[str, str] = {}
         self._lives = 0

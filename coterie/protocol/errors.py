@@ -178,4 +178,11 @@ DEFAULT_MESSAGES = {
         "The coordinator is loading and hence can't process requests."
     ),
     ErrorCode.NOT_COORDINATOR: "This is not the correct coordinator.",
+    ErrorCode.FENCED_LEADER_EPOCH: (
+        "The leader epoch in the request is older than the epoch on the broker."
+    ),
+    ErrorCode.FENCED_STATE_EPOCH: (
+        "The share coordinator rejected the request because the share-group state epoch did not"
+        " match."
+    ),
 }

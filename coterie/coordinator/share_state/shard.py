@@ -58,8 +58,12 @@ _UNINITIALIZED_WRITE = StateResult(
 _UNINITIALIZED_READ = StateResult(
     ErrorCode.INVALID_REQUEST, "Read operation on uninitialized share partition not allowed."
 )
-_OLD_LEADER = StateResult(ErrorCode.FENCED_LEADER_EPOCH)
-_OLD_STATE = StateResult(ErrorCode.FENCED_STATE_EPOCH)
+_OLD_LEADER = StateResult(
+    ErrorCode.FENCED_LEADER_EPOCH, DEFAULT_MESSAGES[ErrorCode.FENCED_LEADER_EPOCH]
+)
+_OLD_STATE = StateResult(
+    ErrorCode.FENCED_STATE_EPOCH, DEFAULT_MESSAGES[ErrorCode.FENCED_STATE_EPOCH]
+)
 _UNKNOWN_TOPIC = StateResult(
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     DEFAULT_MESSAGES[ErrorCode.UNKNOWN_TOPIC_OR_PARTITION],

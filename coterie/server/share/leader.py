@@ -43,10 +43,6 @@ from coterie.storage.errors import StorageError
 Acknowledged = Callable[[ErrorCode, str | None], None]
 
 _REFUSED_WRITE = "Error in write state RPC. "
-# What the coordinator does not say, and its client in Kafka does.
-_FENCED_WRITE = (
-    "The share coordinator rejected the request because the share-group state epoch did not match."
-)
 
 
 class ShareLeader:
@@ -215,13 +211,11 @@ class ShareLeader:
                 return
             share.undo(transition, self.settings(loaded.key.group_id).delivery_limit)
             error = error_of_leader(result.error)
-            is_fenced = result.error is ErrorCode.FENCED_STATE_EPOCH
-            reason = _FENCED_WRITE if is_fenced else result.message
             if error in DROPPING:
                 self.drop(loaded)
             else:
                 self._changed(loaded)
-            done(error, f"{_REFUSED_WRITE}{reason}")
+            done(error, f"{_REFUSED_WRITE}{result.message}")
 
         if transition.write is None:
             # The start offset stays where it is until something is written, as in Kafka.

@@ -16,8 +16,9 @@ from tests.interop.kafka_node import KafkaNode
 from tests.interop.model import Failed, Surroundings
 from tests.interop.programs._tool_calls import CLASSES, Tool
 
-# Two JVMs beside each other start slowly on a busy machine.
-_LIMIT_S = 300.0
+# What a program with calls of tools waits for: two JVMs beside each other start slowly on a busy
+# machine.
+LIMIT_S = 300.0
 
 
 class Place(NamedTuple):
@@ -37,7 +38,7 @@ def compare(
         for child in running:
             # If it never comes, the comparison of the lines says so.
             with suppress(Failed):
-                around.until(partial(_prints, child, call.until), _LIMIT_S, call.until)
+                around.until(partial(_prints, child, call.until), LIMIT_S, call.until)
             child.signal(signal.SIGTERM)
     printed = [kafka.printed(child) for child in running]
     if not re.search(call.shows, printed[0]):

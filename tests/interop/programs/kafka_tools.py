@@ -18,11 +18,9 @@ from tests.interop.open_transactions import UNVERIFIED, leave_open
 from tests.interop.programs._consumer_group_calls import GROUP_CALLS
 from tests.interop.programs._streams_group_calls import EMPTY_CALLS, LIVING_CALLS
 from tests.interop.programs._tool_calls import CALLS, Tool
-from tests.interop.tool_runs import Place, compare
+from tests.interop.tool_runs import LIMIT_S, Place, compare
 from tests.interop.topics import create_topics, produce
 
-# Two JVMs beside each other start slowly on a busy machine.
-_LIMIT_S = 300.0
 # Both brokers delete groups without offsets at such a check, which comes at different times.
 CONFIG = {**UNVERIFIED, "offsets.retention.check.interval.ms": "86400000"}
 
@@ -60,7 +58,7 @@ def _streams_calls(
     for address, member in members.items():
         member.join(address)
         # The initial delay.
-        around.until(lambda a=address, m=member: m.beat(a) > 1, _LIMIT_S, "its tasks")  # type: ignore[misc]
+        around.until(lambda a=address, m=member: m.beat(a) > 1, LIMIT_S, "its tasks")  # type: ignore[misc]
         member.commit(address, 2)
     for call in _chosen(around, LIVING_CALLS):
         for address, member in members.items():
@@ -101,7 +99,7 @@ def _living_member(around: Surroundings, bootstrap: str) -> Consumer:
         member.poll(0.1)
         return len(member.assignment()) == 2
 
-    around.until(has_all, _LIMIT_S, "the member has its partitions")
+    around.until(has_all, LIMIT_S, "the member has its partitions")
     member.commit(offsets=[TopicPartition("lines", 0, 1)], asynchronous=False)
     return member
 

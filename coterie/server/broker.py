@@ -379,6 +379,7 @@ class Broker(ConnectionServices):
         operating system has not synced stays as it is. The last facts of the journal are written.
         """
         self.maintenance.stop()
+        await self.shared.finish_changes()
         self.break_off()
         await self.shared.wait_for(lambda: not len(self.connection_quotas), _CLOSE_TIMEOUT_S)
         self.shared.abandon()

@@ -123,6 +123,7 @@ class Cluster:
 
     async def abandon(self) -> None:
         """End all brokers as if the process was killed; see `Broker.abandon`."""
+        await self.shared.finish_changes()
         ending = self._take_all()
         for broker in ending:
             broker.break_off()

@@ -50,6 +50,8 @@ if TYPE_CHECKING:
 # How long stopping waits for the disk. Containers are killed ten seconds after SIGTERM.
 DRAIN_TIMEOUT_S = 5.0
 _DRAIN_POLL_S = 0.01
+# Making a topic takes milliseconds. A disk that hangs does not keep a broker alive.
+_CHANGES_TIMEOUT_S = 1.0
 # The threads that open logs. Much of their work is Python, which one thread runs at a time: two
 # open 3,000 logs sooner than four, and the event loop waits less.
 _DISK = "coterie-disk", 2
@@ -275,6 +277,13 @@ class SharedParts(SharedServices):
                 return False
             await self.environment.sleep(_DRAIN_POLL_S)
         return True
+
+    async def finish_changes(self) -> None:
+        """Wait for a moment until no change of topics is half done, before brokers are abandoned.
+
+        Facts of the journal that wait for its topic can be written then.
+        """
+        await self.wait_for(lambda: self.changes.idle, _CHANGES_TIMEOUT_S)
 
     def close(self) -> None:
         """Close the directory after the last broker has stopped in order."""

@@ -24,6 +24,8 @@ __all__ = [
     "running_worker",
 ]
 
+# A consumer of kafka-python that polls as briefly has to know its topic before it joins: see
+# reading/starts-each-time in docs/clients.md.
 _POLL_MS = 50
 _LIMIT_S = 20
 
@@ -42,7 +44,6 @@ def running_service(bootstrap_servers: str) -> Iterator[None]:
             auto_offset_reset="earliest",
             enable_auto_commit=False,
         )
-        # Known before the first join: see reading/starts-each-time in docs/clients.md.
         consumer.partitions_for_topic("orders")
         orders: list[Any] = []
         billed = 0
@@ -109,6 +110,7 @@ def run_service(
         _run_confluent(topic, {"group.id": group_id, **config})
         return
     consumer = KafkaConsumer(topic, bootstrap_servers=bootstrap_servers, group_id=group_id)
+    consumer.partitions_for_topic(topic)
     while not consumer.assignment():
         consumer.poll(timeout_ms=_POLL_MS)
     consumer.close()

@@ -15,6 +15,7 @@ from asyncio import TimerHandle
 from collections.abc import Sequence
 
 from coterie.coordinator.kernel.event import Event
+from coterie.protocol.errors import ErrorCode
 from coterie.protocol.java_hash import partition_for
 from coterie.protocol.messages.journal_records import (
     Fact,
@@ -186,17 +187,24 @@ class Journal:
             self.write()
 
     def stop(self) -> None:
-        """Write all events that were added, without a later turn of the event loop."""
+        """Write all events that were added, without a later turn of the event loop.
+
+        They are lost if the topic does not exist and a change of topics is half done in a thread,
+        which must not meet another one [topics/one-change-at-a-time].
+        """
         self._cancel_timer()
         self._is_opening = False
         if not self._events:
             return
-        topic: Topic | None = None
+        topic = self._topics.by_name.get(JOURNAL_TOPIC)
         failure: Exception | None = None
-        try:
-            topic = make_now(self._preparation())
-        except (TopicRefused, StorageError, OSError) as error:
-            failure = error
+        if self._changes.idle:
+            try:
+                topic = make_now(self._preparation())
+            except (TopicRefused, StorageError, OSError) as error:
+                failure = error
+        elif topic is None:
+            failure = TopicRefused(ErrorCode.KAFKA_STORAGE_ERROR, "the broker stopped before")
         self._prepare(topic, failure)
         if topic is not None:
             for partition in topic.partitions:

@@ -10,7 +10,6 @@ import kafka
 
 from coterie.testing import Broker
 
-# A consumer of kafka-python 3.0 hangs now and then if a poll of 0.05 s ends while it joins.
 POLL_S = 0.5
 
 
@@ -19,6 +18,8 @@ def kafka_python(broker: Broker, group_id: str, *topics: str, **more: Any) -> It
     """A consumer of kafka-python; the list receives the values that it reads."""
     config = broker.client_config("kafka-python", group_id=group_id, **more)
     consumer = kafka.KafkaConsumer(*topics, **config)
+    # Known before the first join: see reading/starts-each-time in docs/clients.md.
+    consumer.topics()
     values: list[bytes] = []
 
     def poll() -> None:

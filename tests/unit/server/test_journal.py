@@ -359,12 +359,30 @@ class TestCreation:
         loop_of(broker).advance(LINGER_MS)
         assert all_facts(broker) == [("g", expired(1)), ("g", expired(2))]
 
-    def test_facts_are_written_by_a_stop_that_the_disk_holds_up(self) -> None:
+    def test_stop_makes_no_topic_beside_the_thread_that_makes_it(self) -> None:
         broker, disk = self.slow()
         add_facts(broker, ("g", expired(1)))
+        # The thread has made the directories, and the event loop has not heard of it.
+        list(disk.work[0][0])
         broker.groups.journal.stop()
-        assert all_facts(broker) == [("g", expired(1))]
-        disk.work.clear()
+        assert broker.groups.journal.idle
+        disk.finish()
+        assert all(each.opened_log is None for each in topic_of(broker).partitions)
+
+    def test_abandoned_broker_writes_facts_that_wait_for_the_topic(self) -> None:
+        broker, disk = self.slow()
+        filesystem = broker._data.files.filesystem
+        add_facts(broker, ("g", expired(1)))
+        abandoning = broker.abandon()
+        abandoning.send(None)
+        disk.finish()
+        loop_of(broker).advance(10)
+        with pytest.raises(StopIteration):
+            abandoning.send(None)
+        again = make_broker(filesystem=filesystem)
+        add_facts(again, ("g", expired(2)))
+        facts = [fact for group_id, fact in all_facts(again) if group_id == "g"]
+        assert facts == [expired(1), expired(2)]
 
     def test_topic_that_is_finished_after_the_stop_is_not_used(self) -> None:
         broker, disk = self.slow()

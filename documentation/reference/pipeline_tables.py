@@ -28,7 +28,7 @@ def described() -> Iterator[tuple[str, list[str], str]]:
     The first line of a table has no columns, and says what a row is.
     """
     for line in _FILE.read_text(encoding="utf-8").splitlines():
-        table, names, text = (line.split("\t") + [""])[:3]
+        table, names, text = [*line.split("\t"), ""][:3]
         yield table, [name for name in names.split(",") if name], text
 
 

@@ -1,6 +1,6 @@
 """The timing wheel and the purgatory compared with a sorted list, over all levels and any jump.
 
-Scenario S154 of tests/transcripts/scenarios.tsv; [sessions/timer-order] [sessions/one-timer-per-key]
+Scenario S154 of scenarios.tsv; [sessions/timer-order] [sessions/one-timer-per-key]
 
 Rules: [sessions/timing-wheel].
 """

@@ -110,7 +110,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def last_sequence(self) -> int:
-        """The sequence number of the last record, -1 if there is none [record-batch/sequences]."""
+        """The sequence number of the last record, -1 if there is none [record-batch/header]."""
         if self.base_sequence < 0:
             return NO_SEQUENCE
         return (self.base_sequence + self.last_offset_delta) & _SEQUENCE_MASK

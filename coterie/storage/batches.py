@@ -119,7 +119,7 @@ def scan(
         end: where the last batch ends.
         expected_offset: the base offset of the first batch (with `gaps` the least it may have), or
             None.
-        gaps: whether offsets may be missing between batches [log/continuous-offsets].
+        gaps: whether offsets may be missing between batches [log/segments].
         epochs: to be compared with those of the batches [recovery/epoch-check].
         producers: called after each batch that has a producer id.
 

@@ -156,7 +156,7 @@ NUMBERS = (
     ("recording/replay", "recording.replay._PATIENCE_S", 5.0, "up to 5 s"),
     ("recovery/write-ahead", "storage.write_ahead_log._MOST_LOGS", 512, "records of 512 logs"),
     (
-        "recovery/write-ahead-settling",
+        "recovery/write-ahead",
         "server.logs.flusher.SETTLE_AFTER_S",
         5.0,
         "five seconds old",

@@ -16,7 +16,7 @@ SHORT_UVARINTS: tuple[bytes, ...] = tuple(bytes((value,)) for value in range(128
 # could cost seconds (CVE-2026-111115).
 MAX_TAGS = 64
 
-# Kafka's limit for strings [framing/string-limit]. In the plain encoding the int16 length enforces
+# Kafka's limit for strings [framing/element-limit]. In the plain encoding the int16 length enforces
 # it, in the compact one only this check does.
 MAX_STRING_BYTES = 32767
 

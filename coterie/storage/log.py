@@ -201,9 +201,7 @@ class Log(LogReader):
         assert not self._segments.all[-1].size, "the log goes on in a segment without batches"
 
     def delete_records(self, before_offset: int) -> int:
-        """Let the log begin at `before_offset`; remove the segments before it.
-
-        This is Kafka's DeleteRecords [data-plane/delete-records].
+        """Begin at `before_offset`; remove the segments before it [data-plane/delete-records].
 
         The caller writes the log's start down (`DataDirectory.delete_records` does), since it would
         be forgotten with the process otherwise.

@@ -322,9 +322,8 @@ class JournalTimeline:
             skipped_generations=opened.skipped,
             started_ms=opened.started_ms,
             completed_ms=None if generation is None else generation.completed_ms,
-            # A phase that has not ended has no length yet.
-            join_ms=opened.join_ms or (None if generation is None else 0),
-            sync_ms=opened.sync_ms or (None if generation is None else 0),
+            join_ms=_phase_ms(opened.join_ms, generation),
+            sync_ms=_phase_ms(opened.sync_ms, generation),
             initial_delay_ms=opened.initial_delay_ms,
             unowned_partition_ms=opened.unowned_ms,
             trigger=opened.trigger,
@@ -337,6 +336,11 @@ class JournalTimeline:
             moved_min=_fewest(opened, generation),
             evidence=Evidence.JOURNAL,
         )
+
+
+def _phase_ms(known_ms: int, generation: Generation | None) -> int | None:
+    """Return the length of a phase; None if no fact has told its end."""
+    return None if generation is None and not known_ms else known_ms
 
 
 def _fewest(opened: _RunningRebalance, generation: Generation | None) -> int | None:

@@ -66,7 +66,7 @@ async def remove_everything(target: Target, prefix: str, runs: Sequence[LearntNa
     for removal in (
         _remove_groups(target, prefix, runs),
         _remove_topics(target, prefix),
-        target.reset_groups(),
+        target.group_settings.reset(),
         remove_users_and_rules(target, prefix),
     ):
         try:

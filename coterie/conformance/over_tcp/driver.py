@@ -60,7 +60,8 @@ _BUSY = re.compile(
     r"|NOT_COORDINATOR)\b"
 )
 
-# A coordinator learns of a change of topics a little later than it is in the metadata.
+# A coordinator learns of a change a little later than the broker shows it: that of topics in the
+# metadata, that of the settings of groups in their description.
 _PROPAGATION_S = 0.3
 _TOPIC_COMMANDS = ("create-topic", "grow-topic", "delete-topic")
 
@@ -277,7 +278,7 @@ class TcpDriver:
         settings = [each for each in map(group_setting, text.split()) if each is not None]
         for each in settings:
             group_id = self.names.group(each.group)
-            await self.target.configure_group(group_id, each.name, each.value)
+            await self.target.group_settings.change(group_id, each.name, each.value)
         if settings:
             await asyncio.sleep(_PROPAGATION_S)
 

@@ -11,6 +11,7 @@ from typing import NamedTuple, TypeVar
 from coterie.address import Address
 from coterie.client.security import PLAINTEXT, Security
 from coterie.conformance.over_tcp.connection import Arrival, CheckConnection, Inbox, RefusedError
+from coterie.conformance.over_tcp.group_settings import GroupSettings
 from coterie.conformance.over_tcp.secured import Secured, read_secured
 from coterie.conformance.transcript import ResponseError
 from coterie.protocol.api_keys import ApiKey
@@ -49,14 +50,6 @@ from coterie.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
-from coterie.protocol.messages.incremental_alter_configs import (
-    DELETE,
-    SET,
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsRequestConfig,
-    IncrementalAlterConfigsRequestResource,
-    IncrementalAlterConfigsResponse,
-)
 from coterie.protocol.messages.list_offsets import (
     ListOffsetsRequest,
     ListOffsetsRequestPartition,
@@ -88,7 +81,6 @@ _NOT_LOADED = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 # answer a hundred requests later than a client waits.
 _CREATIONS_AT_ONCE = 8
 _BROKER_RESOURCE = 4
-_GROUP_RESOURCE = 32
 # The time that stands for the end of a log, and the newest version that all brokers have.
 _END = -1
 _LIST_OFFSETS_VERSION = 5
@@ -154,8 +146,7 @@ class Target:
         self._waiting: dict[int, asyncio.Future[bytes]] = {}
         self._reader: asyncio.Task[None] | None = None
         self._creations = asyncio.Semaphore(_CREATIONS_AT_ONCE)
-        # The groups with settings of their own, and the names of these.
-        self._configured_groups: set[tuple[str, str]] = set()
+        self.group_settings = GroupSettings(self)
         # The leader of each partition of the coordinators' topics; none with a single broker.
         self._coordinators: dict[str, list[int]] = {}
 
@@ -353,34 +344,6 @@ class Target:
         groups = [f"{group_id}{number}" for number in range(_PROBES)]
         answer = await self.call(DescribeGroupsRequest(groups=groups), DescribeGroupsResponse, 5)
         return all(each.error_code not in _NOT_LOADED for each in answer.groups)
-
-    # -- settings of groups ------------------------------------------------------------------------
-
-    async def configure_group(self, group_id: str, name: str, value: str | None) -> None:
-        """Change a setting of one group; None removes it.
-
-        Raises:
-            RefusedError: the broker does not have the setting, or not this value.
-        """
-        self._configured_groups.add((group_id, name))
-        operation = DELETE if value is None else SET
-        config = IncrementalAlterConfigsRequestConfig(
-            name=name, config_operation=operation, value=value
-        )
-        resource = IncrementalAlterConfigsRequestResource(
-            resource_type=_GROUP_RESOURCE, resource_name=group_id, configs=[config]
-        )
-        request = IncrementalAlterConfigsRequest(resources=[resource], validate_only=False)
-        answer = await self.call(request, IncrementalAlterConfigsResponse)
-        error = ErrorCode(answer.responses[0].error_code)
-        if error is not ErrorCode.NONE:
-            raise RefusedError(f"the broker refuses {name}={value} for a group: {error.name}")
-
-    async def reset_groups(self) -> list[str]:
-        """Remove the settings of groups that were changed; return those that are left."""
-        for group_id, name in sorted(self._configured_groups):
-            await self.configure_group(group_id, name, None)
-        return []
 
     # -- topics ------------------------------------------------------------------------------------
 

@@ -81,6 +81,7 @@ VERSIONS: Mapping[ApiKey, tuple[int, ...]] = {
     ApiKey.DELETE_GROUPS: (2, 1),
     ApiKey.CONSUMER_GROUP_HEARTBEAT: (1, 0),
     ApiKey.SHARE_GROUP_HEARTBEAT: (1,),
+    ApiKey.STREAMS_GROUP_HEARTBEAT: (0,),
     ApiKey.SHARE_FETCH: (2,),
     ApiKey.SHARE_ACKNOWLEDGE: (2,),
 }
@@ -95,6 +96,7 @@ MEASURED = (
     ApiKey.OFFSET_FETCH,
     ApiKey.CONSUMER_GROUP_HEARTBEAT,
     ApiKey.SHARE_GROUP_HEARTBEAT,
+    ApiKey.STREAMS_GROUP_HEARTBEAT,
     ApiKey.SHARE_FETCH,
     ApiKey.SHARE_ACKNOWLEDGE,
 )

@@ -7,6 +7,7 @@ It then sends one kind of request for the job's duration, in a closed loop or pi
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 
 from benchmarks.measures import (
     CPU_US,
@@ -29,6 +30,8 @@ from benchmarks.steady import CLOSED, PIPELINED, Ring, Shape, Steady, load
 from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from coterie.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
+from coterie.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest
+from coterie.protocol.wire import Message
 
 METRICS = (CPU_US, REQUESTS_PER_S, P50_US, P99_US, PEAK_RSS_MIB, GENERATOR_BUSY)
 SHAPES = {"closed": CLOSED, "pipelined": PIPELINED}
@@ -41,9 +44,13 @@ Prepare = Callable[[Session, Conversation, Membership], Awaitable[Ring]]
 
 # Heartbeats that reconcile. A member at rest says who it is and at which epoch, as clients do while
 # nothing changes, and the answer says nothing new.
-_REQUESTS = {
+_REQUESTS: dict[ApiKey, Callable[..., Message]] = {
     ApiKey.CONSUMER_GROUP_HEARTBEAT: ConsumerGroupHeartbeatRequest,
     ApiKey.SHARE_GROUP_HEARTBEAT: ShareGroupHeartbeatRequest,
+    # No member of the group has an endpoint.
+    ApiKey.STREAMS_GROUP_HEARTBEAT: partial(
+        StreamsGroupHeartbeatRequest, endpoint_information_epoch=0
+    ),
 }
 
 # Forms a group of one member, whose heartbeats have nothing to tell afterwards.

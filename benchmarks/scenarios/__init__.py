@@ -26,6 +26,7 @@ from benchmarks.scenarios import (
     share_heartbeat,
     share_partitions,
     startup,
+    streams_heartbeat,
     transactions,
 )
 
@@ -38,6 +39,7 @@ SCENARIOS: dict[str, Scenario] = {
         consumer_groups.SCENARIO,
         share_heartbeat.SCENARIO,
         share_groups.SCENARIO,
+        streams_heartbeat.SCENARIO,
         offset_commit.SCENARIO,
         offset_fetch.SCENARIO,
         group_creation.SCENARIO,

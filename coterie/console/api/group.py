@@ -134,7 +134,7 @@ ROUTES = (
     Route(
         "GET",
         "/api/groups/{group}/events",
-        "Events `group` when something has changed, and `history` when more has happened.",
+        "Events `group`, `history` when more has happened, and `cluster` as in `/api/events`.",
         _events,
         streams=True,
     ),

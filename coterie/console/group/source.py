@@ -19,6 +19,7 @@ from coterie.console.group.look import GroupMemory, is_changed
 from coterie.console.group.past import history_data, past_of
 from coterie.console.group.rows import Json, gone_json, group_json, owed_of
 from coterie.console.hub import Publish, failure_event
+from coterie.console.model.figures import BrokerFigures
 from coterie.console.places import Place
 
 # What is shown is never older, and an offset that moves is seen to move.
@@ -47,14 +48,16 @@ class GroupSource:
         self._place = place
         self._group_id = group_id
         self._memory = GroupMemory(group_id, place.recent_past, place.present)
+        self._figures = BrokerFigures(place.figures)
+        self._cluster: Json | None = None
         self._shown: Json | None = None
         self._history: Json | None = None
         self._next_history_s = 0.0
 
     def snapshot(self) -> list[Event]:
         """Return the last look and the history, as far as they are known."""
-        events = [] if self._shown is None else [Event("group", self._shown)]
-        return events if self._history is None else [*events, Event("history", self._history)]
+        known = {"cluster": self._cluster, "group": self._shown, "history": self._history}
+        return [Event(name, data) for name, data in known.items() if data is not None]
 
     def run(self, publish: Publish, stopped: threading.Event, opened_ms: int) -> None:  # noqa: ARG002 - all is shown
         """Look until `stopped` is set."""
@@ -71,7 +74,7 @@ class GroupSource:
 
     def _look_on(self, cluster: Cluster, publish: Publish, stopped: threading.Event) -> None:
         last: GroupDescription | None = None
-        next_full_s = 0.0
+        next_full_s = next_cluster_s = 0.0
         has_past = True
         owed: Owed = {}
         while not stopped.is_set():
@@ -83,6 +86,9 @@ class GroupSource:
                 last = now
                 self._look(cluster, publish)
                 next_full_s = time.monotonic() + FULL_LOOK_S
+            if time.monotonic() >= next_cluster_s:
+                self._tell_cluster(publish)
+                next_cluster_s = time.monotonic() + FULL_LOOK_S
             if has_past and time.monotonic() >= self._next_history_s:
                 self._tell_history(cluster, publish)
                 has_past = False
@@ -100,6 +106,12 @@ class GroupSource:
         with self.lock:
             self._shown = shown
             publish(Event("group", shown))
+
+    def _tell_cluster(self, publish: Publish) -> None:
+        """Tell what the head of the page shows and no request of the protocol tells."""
+        with self.lock:
+            self._cluster = {"state": "live", **self._figures.now()}
+            publish(Event("cluster", self._cluster))
 
     def _tell_history(self, cluster: Cluster, publish: Publish) -> None:
         began_s = time.monotonic()

@@ -27,12 +27,11 @@ from coterie.client.times import now_ms
 from coterie.console.data_directory import data_directory
 from coterie.console.event import Event
 from coterie.console.hub import Publish
+from coterie.console.model.figures import BrokerFigures
 from coterie.console.model.groups import Changes, GroupsLook, GroupsModel, Row
 from coterie.console.model.past import HOUR_MS
-from coterie.console.model.rates import requests_between
 from coterie.console.places import Place
 from coterie.pipeline.findings.of_journal import journal_findings
-from coterie.server.beside import Figures
 
 # A person sees a second as "now".
 INTERVAL_S = 1.0
@@ -64,8 +63,7 @@ class GroupsFeed:
         self._earlier: Look | None = None
         self._reader: JournalReader | None = None
         self._opened_ms = 0
-        # When the figures were read, by the monotonic clock.
-        self._counted: tuple[float, Figures] | None = None
+        self._figures = BrokerFigures(place.figures)
 
     def snapshot(self) -> list[Event]:
         """Return what a new page needs; called with the lock held."""
@@ -145,36 +143,12 @@ class GroupsFeed:
                     {"id": each.node_id, "address": f"{each.host}:{each.port}"}
                     for each in brokers.brokers
                 ],
-                **self._figures(),
+                **self._figures.now(),
             }
             publish(Event("cluster", self._head()))
             # It says how new the rows are, even if none has changed.
             self._publish(changes, publish, even_if_none=True)
         return look
-
-    def _figures(self) -> dict[str, Any]:
-        """Return what brokers in this process tell beside the protocol."""
-        found = self._place.figures() if self._place.figures is not None else None
-        if found is None:
-            self._counted = None
-            return {}
-        before, now_s = self._counted, time.monotonic()
-        self._counted = now_s, found
-        commits_per_s = requests_per_s = None
-        if before is not None and now_s > before[0]:
-            seconds, earlier = now_s - before[0], before[1]
-            requests = requests_between(earlier.requests, found.requests)
-            requests_per_s = round(requests / seconds, 1)
-            # Fewer than before: the broker has started again.
-            if found.commits >= earlier.commits:
-                commits_per_s = round((found.commits - earlier.commits) / seconds, 1)
-        return {
-            "started_ms": found.started_ms,
-            "flush": found.flush,
-            "connections": found.connections,
-            "commits_per_s": commits_per_s,
-            "requests_per_s": requests_per_s,
-        }
 
     def _publish(self, changes: Changes, publish: Publish, *, even_if_none: bool = False) -> None:
         if changes.changed or changes.removed or even_if_none:

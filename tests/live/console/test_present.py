@@ -115,6 +115,9 @@ def test_who_has_rejoined_is_told_in_the_process_and_over_a_control_port() -> No
             # One model: the head of the console counts as the metrics do.
             with page(served, "/api/events") as all_groups:
                 head = all_groups.wait("cluster", lambda data: data.get("requests_per_s")).data
+            # The head of the group's own page has the same figures.
+            own = seen.wait("cluster", lambda data: data.get("requests_per_s")).data
+            assert (own["state"], own["started_ms"]) == ("live", head["started_ms"])
             metrics = broker.thread.run(collect(broker.servers[0]))
             assert head["states"] == values(metrics, "kafka_coordinator_group_groups")
             assert values(metrics, "coterie_group_members") == {"": len(members)}

@@ -1,5 +1,6 @@
 // One group: what it does now and for whom it waits, its owners and rebalances over time, members, partitions.
 import { keep } from '/address.js';
+import { showCluster } from '/console.js';
 import { follow } from '/live.js';
 import { html, nothing, render } from '/vendor/lit-html.js';
 import { chart } from '/shared/chart.js';
@@ -141,7 +142,8 @@ export function open(main, params) {
   }
 
   function receive(name, data) {
-    if (name === 'group') {
+    if (name === 'cluster') showCluster(data);
+    else if (name === 'group') {
       now = data;
       drawHead();
       phase.update(data.phase, data.state);

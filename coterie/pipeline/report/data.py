@@ -189,6 +189,7 @@ def _details(group: GroupContent, zero: int, steps: int) -> Json:
         ],
         "memberCount": len(group.tables["member_sessions"]),
         "partitions": _partitions(group),
+        "taskMoves": _task_moves(group),
         "bumps": [_bump(row, names, zero) for row in reversed(group.tables["epoch_bumps"])],
         "handovers": [
             _handover(row, names, zero, has_tasks=has_tasks)
@@ -379,15 +380,15 @@ def _member(row: Row, names: _Names, zero: int) -> list[Any]:
 
 
 def _partitions(group: GroupContent) -> list[list[Any]]:
-    """Return the partitions, those with the largest lag first; of a streams group also tasks."""
-    moves = {(group.has_tasks, _place(row)): row for row in group.tables["partition_moves"]}
-    lags = {(False, _place(row)): row for row in group.tables["partition_lag"]}
+    """Return the partitions, those with the largest lag first; members own tasks or these."""
+    moves = {} if group.has_tasks else _moves(group)
+    lags = {_place(row): row for row in group.tables["partition_lag"]}
     rows = []
-    for is_task, place in sorted({*moves, *lags}):
-        lag, moved = lags.get((is_task, place), {}), moves.get((is_task, place), {})
+    for place in sorted({*moves, *lags}):
+        lag, moved = lags.get(place, {}), moves.get(place, {})
         rows.append(
             [
-                place_text(place, is_task=is_task),
+                place_text(place),
                 lag.get("committed_offset"),
                 lag.get("log_end_offset"),
                 lag.get("lag"),
@@ -399,6 +400,22 @@ def _partitions(group: GroupContent) -> list[list[Any]]:
         )
     rows.sort(key=lambda row: (-row[5], -(row[3] or 0), -row[6]))
     return rows[:MAX_PARTITIONS]
+
+
+def _task_moves(group: GroupContent) -> list[list[Any]]:
+    """Return the tasks of a streams group that have moved, those that moved most often first."""
+    if not group.has_tasks:
+        return []
+    rows = [
+        [place_text(place, is_task=True), row["moves"], row["gap_ms"]]
+        for place, row in sorted(_moves(group).items())
+    ]
+    rows.sort(key=lambda row: -row[1])
+    return rows[:MAX_PARTITIONS]
+
+
+def _moves(group: GroupContent) -> dict[tuple[str, int], Row]:
+    return {_place(row): row for row in group.tables["partition_moves"]}
 
 
 def _chart(series: Series | None, zero: int) -> list[Any] | None:

@@ -59,7 +59,8 @@ const PARTS = [
     of => titled('Newest deliveries not accepted', failedTable(of))],
   ['members', group => rowsOf(group).members.length, (of, span, title = 'Members') => titled(title, memberTable(of),
     () => newest(rowsOf(of()).members.length, of().memberCount, 'member'))],
-  ['partitions', group => rowsOf(group).partitions.length, of => titled(of().tasks ? 'Partitions and tasks' : 'Partitions', partitionTable(of))],
+  ['partitions', group => rowsOf(group).partitions.length, of => titled('Partitions', partitionTable(of))],
+  ['tasks', group => rowsOf(group).tasks.length, of => titled('Tasks', taskTable(of))],
 ];
 
 function lanesPart(of, span) {
@@ -225,8 +226,23 @@ function partitionTable(of) {
       cell: row => row.timeLag ? `≤ ${duration(row.timeLag)}` : duration(row.timeLag) }),
     column('state', row => row.stalled ? 'stalled' : null,
       { cell: row => row.stalled ? el('span', { class: 'critical' }, 'stalled') : '' }),
-    column('moves', row => row.moves, { number: true }),
+    // The partitions of a streams group do not move.
+    ...moveColumns(row => of().tasks ? null : row.moves),
+  ], allRows(() => rowsOf(of()).partitions), 'partition');
+}
+
+// The tasks of a streams group that have moved. Offsets are those of partitions.
+function taskTable(of) {
+  return table(`Tasks of ${of().id}`, [
+    column('task', row => row.name, { cell: row => nameOf(row.name) }),
+    ...moveColumns(row => row.moves),
+  ], allRows(() => rowsOf(of()).tasks), 'task');
+}
+
+function moveColumns(moves) {
+  return [
+    column('moves', moves, { number: true }),
     column('time without owner', row => row.moves ? row.gap : null,
       { number: true, cell: row => row.moves ? duration(row.gap) : '' }),
-  ], allRows(() => rowsOf(of()).partitions), 'partition');
+  ];
 }

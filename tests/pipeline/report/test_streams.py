@@ -132,6 +132,9 @@ def test_page_has_a_lane_for_each_task_and_copy(output: str) -> None:
     # While `b` has yet to give its copy up, `c` has one.
     assert group["lanes"][:4] == ["0_0", "0_0 standby", "0_0 standby 2", "0_1"]
     assert "0_2" in {row[0] for row in group["handovers"]}
+    # Offsets are those of partitions, moves those of tasks.
+    assert [row[:2] for row in group["partitions"]] == [["in-1", 7], ["in-9", 7]]
+    assert "0_2" in {row[0] for row in group["taskMoves"]}
 
 
 def owned(

@@ -23,6 +23,7 @@ from coterie.cli.options import json_option
 from coterie.cli.output import Row, print_checks
 from coterie.cli.values import AT_ONCE, OutputFile
 from coterie.client.errors import ClientError
+from coterie.client.names import counted
 from coterie.conformance.checks.registry import all_checks, selected
 from coterie.conformance.checks.runner import PARALLEL, PREFIX, CheckOutcome, Options, Run
 from coterie.conformance.checks.text import Board, alike, print_alike, print_stop, skips_by_reason
@@ -190,9 +191,10 @@ def _print_plan(run: Run, checks: tuple["Check", ...]) -> None:
     topics = sum(len(each.topics) for each in ready)
     longest_s = max((each.waits_ms for each in ready), default=0) / 1000
     click.echo(
-        f"{len(ready)} checks would run, {len(skipped)} would be skipped. They create about"
-        f" {topics} topics and the groups they need, all named {run.options.prefix}*, and remove"
-        f" them at the end. The longest waits for {longest_s:.0f} s."
+        f"{counted(len(ready), 'check')} would run, {len(skipped)} would be skipped. They create"
+        f" about {counted(topics, 'topic')} and the groups they need, all named"
+        f" {run.options.prefix}*, and remove them at the end. The longest waits for"
+        f" {longest_s:.0f} s."
     )
     for outcome in skipped:
         click.echo(f"skipped  {outcome.check.name}: {outcome.reason}")
@@ -260,7 +262,7 @@ def _report(
             highlight=False,
         )
     console.print(
-        f"\n{about['broker']}, as Kafka {about['kafka_version']}: {len(results)} checks,"
+        f"\n{about['broker']}, as Kafka {about['kafka_version']}: {counted(len(results), 'check')},"
         f" {totals}, in {about['seconds']} s",
         highlight=False,
     )
@@ -306,5 +308,5 @@ def _compare(first: Path, second: Path, html: Path | None) -> None:
     rows = differing_rows(*both)
     for name, one, other in rows:
         click.echo(f"{name}\n    {both[0]['broker']}: {one}\n    {both[1]['broker']}: {other}")
-    click.echo(f"{len(rows)} checks differ", err=True)
+    click.echo(counted(len(rows), "check", "differs", "differ"), err=True)
     sys.exit(int(bool(rows)))

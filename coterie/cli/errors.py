@@ -6,6 +6,7 @@ import click
 
 from coterie.cli.output import printable
 from coterie.client.group_description import SHARE_GROUP, STREAMS_GROUP, GroupDescription
+from coterie.client.names import counted
 
 # The number of members that an error names; a group may have thousands.
 _NAMED_MEMBERS = 5
@@ -46,7 +47,7 @@ def live_members_text(group: GroupDescription) -> str:
         for member in group.members[:_NAMED_MEMBERS]
     ]
     more = len(group.members) - len(named)
-    count = "1 live member" if len(group.members) == 1 else f"{len(group.members)} live members"
+    count = counted(len(group.members), "live member")
     return f"{count}: {', '.join(named)}" + (f" and {more} more" if more else "")
 
 

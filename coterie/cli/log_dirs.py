@@ -21,6 +21,7 @@ from coterie.cli.output import (
 )
 from coterie.cli.values import NATURAL
 from coterie.client.log_dirs import UNKNOWN, LogDir, describe_log_dirs
+from coterie.client.names import counted
 
 _TOPIC_COLUMNS = [
     Column("TOPIC", "topic", 25),
@@ -106,7 +107,7 @@ def _summary(found: LogDir) -> str:
     if found.error is not None:
         return found.error
     total = sum(each.size_bytes for each in found.partitions)
-    text = f"{len(found.partitions)} partitions, {bytes_text(total)}"
+    text = f"{counted(len(found.partitions), 'partition')}, {bytes_text(total)}"
     if found.usable_bytes != UNKNOWN:
         text += f"; {bytes_text(found.usable_bytes)} of {bytes_text(found.total_bytes)} free"
     return text

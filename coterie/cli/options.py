@@ -12,6 +12,7 @@ from click.shell_completion import CompletionItem
 
 from coterie.client.cluster import Cluster
 from coterie.client.errors import ClientError
+from coterie.client.names import counted
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -64,7 +65,7 @@ def complete_topics(
         from coterie.client.topics import describe_topics
 
         return [
-            (topic.name, f"{len(topic.partitions)} partitions")
+            (topic.name, counted(len(topic.partitions), "partition"))
             for topic in describe_topics(cluster)
             if not topic.internal or incomplete.startswith("_")
         ]

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import click
 
 from coterie.client import names
+from coterie.client.names import counted
 
 Row = dict[str, Any]
 # A line as parts of text, each with its style.
@@ -85,7 +86,7 @@ def print_checks(checks: Sequence[Row], *, as_json: bool) -> None:
         return
     for check in checks:
         click.echo(f"{check['name']}\n    {check['sentence']}\n    {check['source']}")
-    click.echo(f"{len(checks)} checks", err=True)
+    click.echo(counted(len(checks), "check"), err=True)
 
 
 def no_style(_: Any) -> str:

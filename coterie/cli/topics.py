@@ -24,6 +24,7 @@ from coterie.cli.topics_assign import command as assign_command
 from coterie.cli.topics_produce import command as produce_command
 from coterie.cli.values import COUNT, WholeNumber
 from coterie.client.errors import Refused
+from coterie.client.names import counted
 from coterie.client.topic_rows import change_row, details_row, summary_row
 from coterie.client.topics import (
     BROKER_DEFAULT,
@@ -251,8 +252,8 @@ def _print_topic(topic: Topic, configs: dict[str, str]) -> None:
 
 
 def _print_topic_for_people(topic: Topic, configs: dict[str, str]) -> None:
-    count = len(topic.partitions)
-    words = f"{count} partition{'' if count == 1 else 's'}, replicas {topic.replication_factor}"
+    count = counted(len(topic.partitions), "partition")
+    words = f"{count}, replicas {topic.replication_factor}"
     print_folded([(printable(topic.name), "bold"), (f"  {words}, id {topic.topic_id}", "")], 2)
     for key, value in configs.items():
         print_folded([(printable(f"  {key} = {value}"), "")], 4)

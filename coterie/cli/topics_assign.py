@@ -34,6 +34,7 @@ from coterie.cli.output import (
 )
 from coterie.cli.timeline import by_topic
 from coterie.client.cluster import Cluster
+from coterie.client.names import counted
 from coterie.client.topics import broker_racks, describe_topics
 
 BY_MACHINE_ROOM, NEARBY = "by-machine-room", "nearby"
@@ -256,11 +257,12 @@ def _note_balance(counts: list[int], total: int) -> None:
     """Say how even the assignment is, and what it leaves out."""
     least, most = min(counts), max(counts)
     share = f"{most}" if least == most else f"{least} to {most}"
-    text = f"Each of {len(counts)} members would have {share} of {total} partitions."
+    members, partitions = counted(len(counts), "member"), counted(total, "partition")
+    text = f"Each of {members} would have {share} of {partitions}."
     idle = counts.count(0)
     if idle:
         text += f" {idle} would have none."
     left = total - sum(counts)
     if left:
-        text += f" {left} partitions would have no owner."
+        text += f" {counted(left, 'partition')} would have no owner."
     note(text)

@@ -8,6 +8,7 @@ of the machine. `ASSUMPTIONS` says what the records leave open.
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from coterie.client.names import counted
 from coterie.lab.errors import WrongInput
 from coterie.lab.kernel import MS, SECOND
 from coterie.lab.recorded_script import forming_of
@@ -144,7 +145,7 @@ def recorded_of(group_id: str, story: Story) -> Recorded:
     }
     scenario = Scenario(
         name="recorded", title=f"The recorded history of group '{group_id}'",
-        story=f"{len(running)} members at first, then {len(later)} starts and stops.",
+        story=f"{counted(len(running), 'member')} at first, then {len(later)} starts and stops.",
         picture="", members=len(running), partitions=max(1, len(owned)),
         topics=max(1, len({topic for topic, _ in owned})), form_s=_FORM_S, tail_s=_TAIL_S,
         machines=(), script=[], settings=_settings(sessions, beat_ms), expect=(), claims=(),

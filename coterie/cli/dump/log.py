@@ -34,6 +34,7 @@ from coterie.cli.output import (
 )
 from coterie.cli.registry_option import registry_at, registry_option
 from coterie.cli.values import COUNT, LONG_NATURAL
+from coterie.client.names import counted
 from coterie.pipeline.segments import topic_names
 from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
@@ -142,9 +143,8 @@ def command(
     # Flushed here and not at exit, where a broken pipe would print a traceback.
     sys.stdout.flush()
     if printer.damaged:
-        places = "1 place is" if printer.damaged == 1 else f"{printer.damaged} places are"
         raise CommandFailed(
-            f"{places} damaged.",
+            f"{counted(printer.damaged, 'place', 'is', 'are')} damaged.",
             "A server does not serve a damaged partition. Restore the partition's directory from a"
             " copy, or move it away to continue without its records.",
         )

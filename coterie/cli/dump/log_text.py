@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from coterie.cli.output import NOTHING, Line, Row, printable
+from coterie.client.names import counted
 from coterie.client.record_fields import as_text
 
 _PLAIN_WORD = re.compile(r"[\w./:@+#*-]+")
@@ -58,11 +59,11 @@ def record_lines(row: Row, topic_names: Mapping[str, str]) -> list[Line]:
 
 def batch_line(row: Row) -> Line:
     """Return the line of a batch."""
-    count = "?" if row["count"] < 0 else row["count"]
+    count = "? records" if row["count"] < 0 else counted(row["count"], "record")
     parts: _Parts = [
         (f"{row['base_offset']:>{_OFFSET_WIDTH}}-{row['last_offset']}", "cyan"),
         (f"  {time_text(row['max_timestamp'])}  ", "bright_black"),
-        (f"{count} {'record' if count == 1 else 'records'}", ""),
+        (count, ""),
         (f"  byte {row['position']}, {row['size']} bytes, epoch {row['leader_epoch']}", ""),
     ]
     if row["magic"] != 2:

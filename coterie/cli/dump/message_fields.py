@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from coterie.cli.dump.apis import api_name
 from coterie.client.errors import error_name
+from coterie.client.names import counted
 from coterie.protocol.errors import DECODE_ERRORS, ErrorCode, MalformedFrame
 from coterie.protocol.fields import Declaration
 from coterie.protocol.messages.consumer_protocol import (
@@ -117,7 +118,7 @@ class MessageFields:
             last = self.pieces.pop()
             self._add(last.start, last.depth, f"{last.text}, no tags")
             return
-        self._add(start, depth, f"{count} tagged fields" if count else "no tags")
+        self._add(start, depth, counted(count, "tagged field") if count else "no tags")
         fields = {field.declared.tag: field for field in known}
         for _ in range(count):
             start = self.position
@@ -167,7 +168,7 @@ class MessageFields:
                 raise MalformedFrame(f"{name} has a count of {count}")
             self._add(start, depth, f"{name} null")
             return
-        self._add(start, depth, f"{name}: {count} element{'' if count == 1 else 's'}")
+        self._add(start, depth, f"{name}: {counted(count, 'element')}")
         for index in range(count):
             if element.struct is not None:
                 before = len(self.pieces)

@@ -19,6 +19,7 @@ from coterie.cli.dump.log_files import (
 from coterie.cli.dump.log_text import time_text
 from coterie.cli.errors import CommandFailed
 from coterie.cli.output import Line, Row, print_json, print_line, printable
+from coterie.client.names import counted
 from coterie.storage.aborted_transactions import ENTRY_BYTES, decode_entries
 from coterie.storage.producer_snapshots import decode_snapshot
 from coterie.storage.producer_state import ENTRY, ProducerEntry
@@ -49,7 +50,7 @@ def command(*, paths: tuple[str, ...], partitions: tuple[str, ...], as_json: boo
                 print_line(_line(row))
     if damaged:
         raise CommandFailed(
-            f"{damaged} {'file is' if damaged == 1 else 'files are'} damaged.",
+            f"{counted(damaged, 'file', 'is', 'are')} damaged.",
             "A server makes the files of the last segment anew from the log; a damaged .txnindex of"
             " an older segment has to be restored from a copy, or removed.",
         )
@@ -132,8 +133,7 @@ def _line(row: Row) -> Line:
     ]
     if row["last_offset"] >= 0:
         sequence, last_offset = row["last_sequence"], row["last_offset"]
-        count = row["offset_delta"] + 1
-        records = "1 record" if count == 1 else f"{count} records"
+        records = counted(row["offset_delta"] + 1, "record")
         line.append((f"  {records} up to offset {last_offset}, sequence {sequence}", ""))
     if row["coordinator_epoch"] >= 0:
         line.append((f"  coordinator epoch {row['coordinator_epoch']}", ""))

@@ -39,7 +39,7 @@ from coterie.cli.values import WholeNumber
 from coterie.client.consumer_groups import with_matched_topics
 from coterie.client.group_description import CONSUMER_GROUP, GroupDescription
 from coterie.client.groups import describe_groups
-from coterie.client.names import short_member
+from coterie.client.names import counted, short_member
 
 # The limit of --add: more members than any real group has, and few enough for a quick answer.
 MAX_ADDED_MEMBERS = 1_000
@@ -150,7 +150,8 @@ def command(
             f"The coordinator assigns in a consumer group, with {usable} (group.remote.assignor)."
             f" {assignor} is for classic groups."
         )
-    note(f"{_moved(now, then)} of {sum(map(len, then.values()))} partitions would change owner.")
+    total = counted(sum(map(len, then.values())), "partition")
+    note(f"{_moved(now, then)} of {total} would change owner.")
 
 
 def _members(group: GroupDescription) -> list[MemberSubscription]:

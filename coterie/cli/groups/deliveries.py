@@ -8,6 +8,7 @@ from coterie.cli.options import complete_groups, json_option
 from coterie.cli.output import Column, Row, note, print_json, print_table, printable
 from coterie.cli.values import NATURAL
 from coterie.client.cluster import Cluster
+from coterie.client.names import counted
 from coterie.client.share_groups import describe_share_groups
 from coterie.client.share_state import state_records
 from coterie.client.times import time_text
@@ -64,7 +65,8 @@ def _rows(cluster: Cluster, group_id: str, *, archived: bool) -> list[Row]:
         for record in records:
             found += reader.read(record.key, record.value, record.timestamp_ms)
     if reader.skipped:
-        note(f"{reader.skipped} records are left out: they are of another version, or damaged.")
+        skipped = counted(reader.skipped, "record", "is", "are")
+        note(f"{skipped} left out: of another version, or damaged.")
     names = {each.topic_id: each.name for each in describe_topics(cluster)}
     return [
         {

@@ -16,6 +16,7 @@ from coterie.client.cluster import Cluster
 from coterie.client.fact_rows import fact_row
 from coterie.client.groups import describe_groups
 from coterie.client.history import Journal, follow_history, journal_of, read_history
+from coterie.client.names import counted
 from coterie.client.resetting import duration_ms_of, timestamp_of
 from coterie.protocol.messages.journal_records import (
     Fact,
@@ -160,7 +161,8 @@ def _note_no_facts(cluster: Cluster, group_id: str, since: str | None) -> None:
 
 def _note_unknown(count: int) -> None:
     if count:
-        note(f"{count} facts are left out: a newer release of Coterie wrote them.")
+        facts = counted(count, "fact", "is", "are")
+        note(f"{facts} left out: written by a newer release of Coterie.")
 
 
 def _since_ms(text: str) -> int:

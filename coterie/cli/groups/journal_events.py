@@ -162,7 +162,7 @@ def _member_line(
     member: facts.GenerationMember, partitions: _Partitions | None, protocol_type: str
 ) -> MemberLine:
     if partitions is None:
-        text = f"{len(member.assignment)} bytes"
+        text = counted(len(member.assignment), "byte")
     else:
         text = (work_text if protocol_type == CONNECT else partition_ranges)(partitions)
     remark = ""

@@ -18,6 +18,7 @@ from coterie.cli.output import (
 from coterie.client.cluster import Cluster
 from coterie.client.group_totals import totals_row
 from coterie.client.groups import TYPES, describe_groups, list_groups
+from coterie.client.names import counted
 from coterie.client.progress import Sample, take_sample
 
 
@@ -98,4 +99,4 @@ def count_of_states(rows: Sequence[Row]) -> str:
     """Return how many groups there are, and how many in each state."""
     states = Counter(row["state"] for row in rows)
     counts = ", ".join(f"{count} {state}" for state, count in states.most_common())
-    return f"{len(rows)} group{'' if len(rows) == 1 else 's'}" + (f": {counts}" if counts else "")
+    return counted(len(rows), "group") + (f": {counts}" if counts else "")

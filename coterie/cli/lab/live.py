@@ -12,6 +12,7 @@ from coterie.cli.lab.table import COLUMNS, row_texts
 from coterie.cli.options import json_option
 from coterie.cli.output import note, print_json, print_table
 from coterie.cli.values import COUNT, LONG, NATURAL
+from coterie.client.names import counted
 
 _CLEAR_LINE = "\r\x1b[K"
 
@@ -121,8 +122,9 @@ def command(
         print_json([outcome.row()])
         return
     click.echo(
-        f"{chosen.title}: {chosen.members} members, {chosen.partitions} partitions; measured with"
-        f" {client} on {outcome.settings['broker']}, seed {number}"
+        f"{chosen.title}: {counted(chosen.members, 'member')},"
+        f" {counted(chosen.partitions, 'partition')}; measured with {client} on"
+        f" {outcome.settings['broker']}, seed {number}"
     )
     click.echo()
     print_table(COLUMNS, [row_texts(outcome.machine, outcome.metrics)])

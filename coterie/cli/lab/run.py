@@ -13,6 +13,7 @@ from coterie.cli.options import json_option
 from coterie.cli.output import note, print_json, print_table, printable
 from coterie.cli.pipeline.session import pipeline_errors
 from coterie.cli.values import LONG, NATURAL
+from coterie.client.names import counted
 
 if TYPE_CHECKING:
     from coterie.lab.outcome import RunOutcome
@@ -115,7 +116,8 @@ def command(
         outcomes = [each.finish() for each in runs]
         if kept is not None and records is not None:
             kept.write(records)
-    title = f"{chosen.title}: {chosen.members} members, {chosen.partitions} partitions"
+    size = f"{counted(chosen.members, 'member')}, {counted(chosen.partitions, 'partition')}"
+    title = f"{chosen.title}: {size}"
     _write_files(runs[0], outcomes, title, trace=trace, svg=svg)
     if records is not None:
         note(f"The records of the group 'group' are in {printable(records)}.")
@@ -158,8 +160,8 @@ def _note_recorded(recorded: "Recorded") -> None:
     unowned_s = recorded.unowned_s
     without = "an unknown time" if unowned_s is None else f"{unowned_s:,.1f} partition-seconds"
     note(
-        f"Recorded: {recorded.rebalances:,} rebalances, {recorded.moved:,} moves, {without} without"
-        " an owner."
+        f"Recorded: {counted(recorded.rebalances, 'rebalance')}, {counted(recorded.moved, 'move')},"
+        f" {without} without an owner."
     )
     if recorded.session_ms:
         times = ", ".join(f"{each:,} ms" for each in recorded.session_ms)

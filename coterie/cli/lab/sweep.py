@@ -15,6 +15,7 @@ from coterie.cli.lab.errors import lab_errors, need_pyarrow
 from coterie.cli.output import note
 from coterie.cli.pipeline.session import key_values, pipeline_errors, spark_session
 from coterie.cli.values import WholeNumber
+from coterie.client.names import counted
 
 if TYPE_CHECKING:
     from coterie.lab.store import Store
@@ -97,17 +98,19 @@ def command(
             else:
                 violations = _on_spark(plan, store, master, conf, progress)
         except KeyboardInterrupt:
-            note(f"\nInterrupted; {len(store.keys()):,} runs are stored. The same command goes on.")
+            stored = counted(len(store.keys()), "run", "is", "are")
+            note(f"\nInterrupted; {stored} stored. The same command goes on.")
             sys.exit(INTERRUPTED)
         rows = store.runs()
         store.write_summary(summary_rows(rows))
     if shown:
         click.echo(err=True)
-    note(f"{len(rows):,} runs are in {output}")
+    note(f"{counted(len(rows), 'run', 'is', 'are')} in {output}")
     click.echo(output)
     if violations:
         raise CommandFailed(
-            f"{len(violations)} runs have broken an invariant: {'; '.join(violations[:3])}"
+            f"{counted(len(violations), 'run', 'has', 'have')} broken an invariant:"
+            f" {'; '.join(violations[:3])}"
         )
 
 

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from coterie.cli.output import note, printable
+from coterie.client.names import counted
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bars
@@ -115,7 +116,7 @@ class _Lines(RunProgress):
         self._write()
 
     def show_rows(self, rows: int) -> None:
-        self._write(f", {rows:,} rows read")
+        self._write(f", {counted(rows, 'row')} read")
 
     def _write(self, rows: str = "") -> None:
         now_s = time.monotonic()
@@ -164,7 +165,7 @@ class _Bars(RunProgress):
 
     def show_rows(self, rows: int) -> None:
         task = next(each for each in self._bars.tasks if each.id == self._table)
-        what = f"{_tasks_text(task.total)}, {rows:,} rows read"
+        what = f"{_tasks_text(task.total)}, {counted(rows, 'row')} read"
         self._bars.update(self._table, what=what)
 
 

@@ -9,6 +9,7 @@ from coterie.cli.errors import CommandFailed
 from coterie.cli.options import html_option
 from coterie.cli.output import note, printable
 from coterie.cli.pipeline.session import pipeline_errors
+from coterie.client.names import counted
 
 
 @click.command("report")
@@ -38,7 +39,7 @@ def command(*, output: str, path: str, title: str | None) -> None:
             ) from None
     count = sum(len(group.rebalances) for group in content.groups)
     note(
-        f"{count:,} rebalances of {len(content.groups):,} groups,"
+        f"{counted(count, 'rebalance')} of {counted(len(content.groups), 'group')},"
         f" {os.path.getsize(path) / 1e6:.1f} MB, {time.monotonic() - began:.1f} s"
     )
     click.echo(path)

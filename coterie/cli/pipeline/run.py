@@ -22,6 +22,7 @@ from coterie.cli.pipeline.session import (
 )
 from coterie.cli.values import COUNT, PAUSE_S
 from coterie.client.errors import ClientError
+from coterie.client.names import counted
 from coterie.client.security import Security
 
 if TYPE_CHECKING:
@@ -290,8 +291,9 @@ def _follow(options: _Options, build_every: float, retention_minutes: int | None
     }
     if not options.as_json:
         note(
-            f"Followed for {report.seconds:.0f} s: {report.rows:,} records in {report.batches:,}"
-            f" batches; the tables were brought up to date {report.builds:,} times."
+            f"Followed for {report.seconds:.0f} s: {counted(report.rows, 'record')} in"
+            f" {report.batches:,} {'batch' if report.batches == 1 else 'batches'}; the tables were"
+            f" brought up to date {counted(report.builds, 'time')}."
         )
         if report.last is None:
             note("The newest records are in the bronze tables only. The next run continues there.")
@@ -303,7 +305,8 @@ def _note_build(built: "Built") -> None:
     """Print a line for a build."""
     late = ", later than --build-every because the build before lasted longer"
     note(
-        f"{time.strftime('%H:%M:%S')}  {built.rows:,} new records, {built.tables} tables in"
+        f"{time.strftime('%H:%M:%S')}  {counted(built.rows, 'new record')},"
+        f" {counted(built.tables, 'table')} in"
         f" {built.seconds:.1f} s, {built.behind_s:.1f} s behind{late if built.is_late else ''}"
     )
 

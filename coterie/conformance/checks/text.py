@@ -9,6 +9,7 @@ from rich.padding import Padding
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from coterie.client.names import counted
 from coterie.conformance.checks.check import Check
 from coterie.conformance.checks.runner import CheckOutcome
 from coterie.conformance.results import Status
@@ -93,8 +94,8 @@ def print_alike(console: Console, outcomes: Sequence[CheckOutcome]) -> None:
             expected, received = values
             difference = f"{field}: expected {expected}, received {received}"
         console.print(
-            f"  [bold]and {len(others)} more checks of {escape(first.check.api)}[/] whose first"
-            f" difference is {escape(difference)}",
+            f"  [bold]and {counted(len(others), 'more check')} of {escape(first.check.api)}[/]"
+            f" whose first difference is {escape(difference)}",
             highlight=False,
         )
         names = ", ".join(each.check.name for each in others)

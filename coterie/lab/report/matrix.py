@@ -4,6 +4,7 @@ from html import escape
 from math import log10
 from typing import Any
 
+from coterie.client.names import counted
 from coterie.lab.summary import Cell, spread
 
 Cells = dict[Cell, list[dict[str, Any]]]
@@ -30,7 +31,7 @@ def matrix(cells: Cells, machines: list[str]) -> str:
     lines = []
     for scenario, first in sorted(first_cells(cells).items()):
         columns = "".join(_cell(cells.get(first._replace(machine=name))) for name in machines)
-        size = f"{first.members} members, {first.partitions} partitions"
+        size = f"{counted(first.members, 'member')}, {counted(first.partitions, 'partition')}"
         lines.append(
             f"<tr><th>{escape(scenario)}<small>{escape(_with(size, first))}</small></th>"
             f"{columns}</tr>"

@@ -6,6 +6,7 @@ from importlib.resources import files
 from string import Template
 from typing import Any, NamedTuple
 
+from coterie.client.names import counted
 from coterie.lab.claims import CLAIMS
 from coterie.lab.errors import WrongInput
 from coterie.lab.machines import MACHINES
@@ -98,9 +99,9 @@ def _what_was_run(rows: list[dict[str, Any]], seeds: list[int], version: str) ->
     machines = {row["machine"] for row in rows}
     items = "".join(f"<li>{escape(text)}</li>" for text in ASSUMPTIONS)
     return (
-        f"<p>{len(rows):,} simulated runs: {len(scenarios)} scenarios, {len(machines)} machines,"
-        f" {len(seeds)} seeds, with Coterie {escape(version)}. Numbers are medians over the"
-        f" seeds.</p><ul>{items}</ul>"
+        f"<p>{counted(len(rows), 'simulated run')}: {counted(len(scenarios), 'scenario')},"
+        f" {counted(len(machines), 'machine')}, {counted(len(seeds), 'seed')}, with Coterie"
+        f" {escape(version)}. Numbers are medians over the seeds.</p><ul>{items}</ul>"
     )
 
 

@@ -3,6 +3,7 @@
 from html import escape
 from statistics import median
 
+from coterie.client.names import counted
 from coterie.lab.report.matrix import Cells, first_cells
 from coterie.lab.summary import Cell
 
@@ -17,8 +18,8 @@ def request_bars(cells: Cells, machines: list[str]) -> str:
     shown = _OPEN if _OPEN in first else min(first)
     parts = [
         f"<details{' open' if name == shown else ''}><summary><b>{escape(name)}</b>"
-        f" <small>{cell.members} members, {cell.partitions} partitions</small></summary>"
-        f"{_bars(cells, cell, machines)}</details>"
+        f" <small>{counted(cell.members, 'member')}, {counted(cell.partitions, 'partition')}"
+        f"</small></summary>{_bars(cells, cell, machines)}</details>"
         for name, cell in sorted(first.items())
     ]
     return (

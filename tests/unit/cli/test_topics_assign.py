@@ -52,6 +52,8 @@ def test_assumed_counts_need_no_broker() -> None:
     )
     result = assign(None, "X", "Y", *options, "--assignor", "roundrobin")
     assert "Each of 4 members would have 1 of 4 partitions." in result.stderr
+    one = assign(None, "X", "--partitions", "X=1", "--members", "1", "--assignor", "roundrobin")
+    assert "Each of 1 member would have 1 of 1 partition." in one.stderr
 
 
 def test_assumed_count_replaces_that_of_the_cluster() -> None:

@@ -3,7 +3,7 @@ import { keep } from '/address.js';
 import { get } from '/api.js';
 import { html, nothing, render } from '/vendor/lit-html.js';
 import { allRows } from '/shared/tables.js';
-import { counted, grouped, moment } from '/shared/words.js';
+import { counted, moment } from '/shared/words.js';
 import { size, written } from '/views/amounts.js';
 import { changeButtons } from '/views/changes.js';
 import { failed } from '/views/failed.js';
@@ -25,7 +25,7 @@ export function open(main, params) {
     render(html`<p class="note"><a href="#topics">All topics</a></p>
       <h1><bdi>${name}</bdi></h1>
       ${topic ? html`<p class="sentence">${counted(topic.partition_count, 'partition')}, ${
-        counted(topic.replication_factor, 'replica')}, ${size(topic.size_bytes)}, ${grouped(topic.offsets)} ${topic.offsets === 1 ? 'offset' : 'offsets'}${
+        counted(topic.replication_factor, 'replica')}, ${size(topic.size_bytes)}, ${counted(topic.offsets, 'offset')}${
         written(topic) ? `, ${written(topic)}` : ''}${
         wrong(topic) ? html`, <span class="critical">${wrong(topic)}</span>` : nothing}.
         <small>as of ${moment(topic.at_ms).slice(11, 19)} UTC</small></p>` : nothing}

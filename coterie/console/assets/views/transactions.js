@@ -3,7 +3,7 @@ import { addressOf } from '/address.js';
 import { html, nothing, render } from '/vendor/lit-html.js';
 import { allRows, column, table } from '/shared/tables.js';
 import { el, nameOf } from '/shared/view.js';
-import { counted, duration, grouped, moment } from '/shared/words.js';
+import { counted, duration, moment } from '/shared/words.js';
 import { changeButtons } from '/views/changes.js';
 import { failed } from '/views/failed.js';
 import { poll } from '/views/polled.js';
@@ -33,8 +33,8 @@ export function open(main) {
         : open.length ? `${counted(open.length, 'transaction')} open; readers of committed records wait for ${
           counted(records, 'record')}.` : `No transaction is open. ${counted(rows.length, 'transactional id')}.`}
       ${data ? html`<small>as of ${moment(data.at_ms).slice(11, 19)} UTC</small>` : nothing}</p>
-      ${data && data.closed_left_out ? html`<p class="note">${grouped(data.closed_left_out)} ids without an open
-        transaction are left out.</p>` : nothing}
+      ${data && data.closed_left_out ? html`<p class="note">${counted(data.closed_left_out, 'id')} without an open
+        transaction ${data.closed_left_out === 1 ? 'is' : 'are'} left out.</p>` : nothing}
       ${changeButtons([['abort-transaction', 'Abort a transaction', () => {
         const open = rows.find(isOpen);
         return { transactional_id: open ? open.transactional_id : '' };

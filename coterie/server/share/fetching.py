@@ -134,11 +134,13 @@ class ShareFetching:
             done=self._one_acknowledged,
         )
         if self._acknowledgements:
-            errors = yield from partition_errors(self._broker, wanted, self._may_read)
+            # Those of which something is acknowledged have a result of their own.
+            left = [each for each in wanted if each not in asked]
+            errors = yield from partition_errors(self._broker, left, self._may_read)
             self._listed = {
-                each: error
-                for each, error in errors.items()
-                if make_sense or error or each in asked
+                each: errors.get(each, ErrorCode.NONE)
+                for each in wanted
+                if make_sense or each in asked or errors[each]
             }
         if is_final:
             ended = partial(self._broker.share.end_session, session, is_final=True)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+from coterie.client.names import counted
 from coterie.lab.outcome import METRICS
 
 Settings = tuple[tuple[str, str], ...]
@@ -25,6 +26,11 @@ class Spread(NamedTuple):
     p05: float
     p95: float
     runs: int
+
+
+def size_text(members: int, partitions: int) -> str:
+    """Return the size of a group."""
+    return f"{counted(members, 'member')}, {counted(partitions, 'partition')}"
 
 
 def cell_of(row: dict[str, Any]) -> Cell:

@@ -12,7 +12,7 @@ from coterie.cli.lab.table import COLUMNS, row_texts
 from coterie.cli.options import json_option
 from coterie.cli.output import note, print_json, print_table
 from coterie.cli.values import COUNT, LONG, NATURAL
-from coterie.client.names import counted
+from coterie.lab.summary import size_text
 
 _CLEAR_LINE = "\r\x1b[K"
 
@@ -122,8 +122,7 @@ def command(
         print_json([outcome.row()])
         return
     click.echo(
-        f"{chosen.title}: {counted(chosen.members, 'member')},"
-        f" {counted(chosen.partitions, 'partition')}; measured with {client} on"
+        f"{chosen.title}: {size_text(chosen.members, chosen.partitions)}; measured with {client} on"
         f" {outcome.settings['broker']}, seed {number}"
     )
     click.echo()

@@ -14,6 +14,7 @@ from coterie.cli.output import note, print_json, print_table, printable
 from coterie.cli.pipeline.session import pipeline_errors
 from coterie.cli.values import LONG, NATURAL
 from coterie.client.names import counted
+from coterie.lab.summary import size_text
 
 if TYPE_CHECKING:
     from coterie.lab.outcome import RunOutcome
@@ -116,8 +117,7 @@ def command(
         outcomes = [each.finish() for each in runs]
         if kept is not None and records is not None:
             kept.write(records)
-    size = f"{counted(chosen.members, 'member')}, {counted(chosen.partitions, 'partition')}"
-    title = f"{chosen.title}: {size}"
+    title = f"{chosen.title}: {size_text(chosen.members, chosen.partitions)}"
     _write_files(runs[0], outcomes, title, trace=trace, svg=svg)
     if records is not None:
         note(f"The records of the group 'group' are in {printable(records)}.")

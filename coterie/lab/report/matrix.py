@@ -4,8 +4,7 @@ from html import escape
 from math import log10
 from typing import Any
 
-from coterie.client.names import counted
-from coterie.lab.summary import Cell, spread
+from coterie.lab.summary import Cell, size_text, spread
 
 Cells = dict[Cell, list[dict[str, Any]]]
 # Shades go from one in ten thousand to one half of the time.
@@ -31,7 +30,7 @@ def matrix(cells: Cells, machines: list[str]) -> str:
     lines = []
     for scenario, first in sorted(first_cells(cells).items()):
         columns = "".join(_cell(cells.get(first._replace(machine=name))) for name in machines)
-        size = f"{counted(first.members, 'member')}, {counted(first.partitions, 'partition')}"
+        size = size_text(first.members, first.partitions)
         lines.append(
             f"<tr><th>{escape(scenario)}<small>{escape(_with(size, first))}</small></th>"
             f"{columns}</tr>"

@@ -3,9 +3,8 @@
 from html import escape
 from statistics import median
 
-from coterie.client.names import counted
 from coterie.lab.report.matrix import Cells, first_cells
-from coterie.lab.summary import Cell
+from coterie.lab.summary import Cell, size_text
 
 _PARTS = 6
 # The scenario that is shown at once.
@@ -18,8 +17,8 @@ def request_bars(cells: Cells, machines: list[str]) -> str:
     shown = _OPEN if _OPEN in first else min(first)
     parts = [
         f"<details{' open' if name == shown else ''}><summary><b>{escape(name)}</b>"
-        f" <small>{counted(cell.members, 'member')}, {counted(cell.partitions, 'partition')}"
-        f"</small></summary>{_bars(cells, cell, machines)}</details>"
+        f" <small>{size_text(cell.members, cell.partitions)}</small></summary>"
+        f"{_bars(cells, cell, machines)}</details>"
         for name, cell in sorted(first.items())
     ]
     return (

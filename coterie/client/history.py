@@ -2,7 +2,7 @@
 
 The journal is an ordinary topic with the records of protocol/messages/journal_records.py, so it can
 be read from any broker that has it, or a copy of it. Facts of an unknown type or version are left
-out and counted [client/unknown-facts].
+out and counted [client/journal-partition].
 """
 
 from collections.abc import Iterator

@@ -91,7 +91,7 @@ def take_sample(cluster: Cluster, groups: Iterable[GroupDescription]) -> Sample:
         }
     partitions = {each for found in (committed, shared) for of in found.values() for each in of}
     partitions |= {each for group in groups for each in partitions_of_members(group)}
-    # The offsets of a deleted topic remain for a while, without an end [client/missing-partitions].
+    # The offsets of a deleted topic remain for a while, without an end [client/retries].
     ends = partition_offsets(cluster, dict.fromkeys(sorted(partitions), LATEST), missing={})
     return Sample(time.monotonic(), committed, ends, shared)
 

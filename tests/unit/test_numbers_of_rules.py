@@ -24,8 +24,8 @@ NUMBERS = (
         "up to two seconds",
     ),
     ("pipeline/quarantine", "pipeline.codec.damage.MAX_KEPT_BYTES", MIB, "the first MiB"),
-    ("pipeline/spark-tasks", "pipeline.options.MIN_SPLIT_BYTES", 16 * MIB, "has 16 to 96 MiB"),
-    ("pipeline/spark-tasks", "pipeline.options.MAX_SPLIT_BYTES", 96 * MIB, "has 16 to 96 MiB"),
+    ("pipeline/engines", "pipeline.options.MIN_SPLIT_BYTES", 16 * MIB, "has 16 to 96 MiB"),
+    ("pipeline/engines", "pipeline.options.MAX_SPLIT_BYTES", 96 * MIB, "has 16 to 96 MiB"),
     ("pipeline/engines", "pipeline.extent.LOCAL_LOG_BYTES", 64 * MIB, "up to 64 MiB of log"),
     ("pipeline/engines", "pipeline.extent.LOCAL_TABLE_BYTES", 16 * MIB, "16 MiB of tables"),
     (
@@ -133,7 +133,7 @@ NUMBERS = (
         10 * SECOND,
         "ten seconds",
     ),
-    ("pipeline/check-severity", "pipeline.jobs.check.MAX_FINDINGS", 50, "at most 50 findings"),
+    ("pipeline/checks", "pipeline.jobs.check.MAX_FINDINGS", 50, "at most 50 findings"),
     ("report/limits", "pipeline.report.data.MAX_REBALANCES", 1_000, "newest 1,000 rebalances"),
     ("report/limits", "pipeline.report.data.MAX_MEMBERS", 500, "500 members of a group"),
     ("report/limits", "pipeline.report.data.MAX_PARTITIONS", 256, "256 of its partitions"),
@@ -187,7 +187,7 @@ NUMBERS = (
         "within 10 s",
     ),
     (
-        "share-groups/large-target",
+        "share-groups/target",
         "coordinator.groups.share.target._COMPUTED_AT_ONCE",
         1_500,
         "more than 1,500",
@@ -199,7 +199,7 @@ NUMBERS = (
         "more than 1,000 tasks",
     ),
     (
-        "transactions/end-response",
+        "transactions/end",
         "coordinator.transactions.shard.MAX_END_WAIT_MS",
         SECOND,
         "after one second",

@@ -105,7 +105,7 @@ class Routes(dict[int, Route]):
     """The loaded routes of a table, by `api_key << 16 | version`.
 
     Each connection has a table, and may get another one: before a login it may ask for a few APIs
-    only [connections/routes].
+    only [security/login-states].
     """
 
     def __init__(self, versions: Mapping[ApiKey, tuple[int, int]] = SERVED_VERSIONS) -> None:

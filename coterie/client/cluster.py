@@ -110,7 +110,7 @@ class Cluster:
         self._connections.clear()
 
     def any_broker(self, deadline: Deadline) -> Connection:
-        """Return a connection to the first bootstrap address that responds [client/bootstrap].
+        """Return a connection to the first bootstrap address that responds.
 
         Raises:
             BrokerUnreachable: none responds; the cause has the reason for each address.

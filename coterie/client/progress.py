@@ -1,8 +1,10 @@
 """How far groups have read: their offsets and the ends of their partitions, and rates between two.
 
 A broker does not say how fast a group reads. Two samples do: the committed offsets and the ends of
-the partitions, some seconds apart [client/rates]. A share group has start offsets instead of
-committed ones.
+the partitions, some seconds apart. The difference over the time between is the rate of what is
+consumed and produced; it is unknown where a sample lacks the offset, and negative after a reset.
+Offsets are read before the ends, so a lag is never too small. A share group has start offsets
+instead of committed ones.
 """
 
 import time

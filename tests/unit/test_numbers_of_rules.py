@@ -35,12 +35,6 @@ NUMBERS = (
         "for up to five minutes",
     ),
     (
-        "pipeline/epochs-and-facts",
-        "pipeline.timeline.from_epochs._SAME_MS",
-        10 * SECOND,
-        "ten seconds",
-    ),
-    (
         "pipeline/deliveries",
         "pipeline.timeline.share_partitions._SAME_MS",
         2 * SECOND,
@@ -149,7 +143,6 @@ NUMBERS = (
     ("client/deadline", "client.cluster.DEFAULT_TIMEOUT_S", 15.0, "15 s by default"),
     ("client/retries", "client.cluster._FIRST_PAUSE_S", 0.05, "begin with 50 ms"),
     ("client/mechanisms", "client.mechanisms._MOST_ITERATIONS", 65_536, "4,096 to 65,536"),
-    ("client/commit-times", "client.commit_times._RECENT_MS", 10 * MINUTE, "last ten minutes"),
     ("client/checks-of-epochs", "client.health.epochs._HELD_MS", 30 * SECOND, "more than 30 s"),
     ("recording/slow-disk", "recording.recorder._FLUSH_INTERVAL_S", 0.2, "after 0.2 s"),
     ("recording/slow-disk", "recording.recorder._WAITING_BYTES", 64 * MIB, "more than 64 MiB"),

@@ -393,7 +393,7 @@ class Connection(Channel):
         self._received = ReceiveBuffer()
 
     def _yield_turn(self) -> None:
-        """Let other connections be served first [connections/requests-per-turn]."""
+        """Let other connections be served first [connections/turns]."""
         self._yielded = True
         self._muted = True
         self._broker.turns.wait(self)

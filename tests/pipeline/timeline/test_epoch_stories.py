@@ -234,7 +234,7 @@ def test_handover_ends_when_the_partition_stays() -> None:
 
 
 def test_journal_fills_what_compaction_has_removed() -> None:
-    """[pipeline/epochs-and-facts]"""
+    """A fact whose record is gone is an event of its own."""
     story = held_back()
     newest = {
         (row["record_type"], row["member_id"], row["regex"]): number

@@ -155,7 +155,7 @@ class Connection:
         )
         frame = self._exchange(request, version, deadline)
         # In every version the error code follows the correlation id: the header of this response is
-        # never flexible [framing/api-versions-header].
+        # never flexible [framing/response-header].
         if frame[4:6] == struct.pack(">h", ErrorCode.UNSUPPORTED_VERSION):
             version = 0
             frame = self._exchange(request, version, deadline)

@@ -135,7 +135,6 @@ NUMBERS = (
     ("report/epochs", "pipeline.report.reading.SLOWEST_HANDOVERS", 50, "the 50 longest handovers"),
     ("console/one-history", "pipeline.live.group_log.MAX_COMMITS", 50_000, "50,000 commits"),
     ("console/one-history", "pipeline.live.group_log.MAX_RECORDS", 500_000, "500,000 records"),
-    ("console/hub", "console.hub.QUEUE_EVENTS", 256, "more than 256 events"),
     ("console/rates", "console.model.rates._RATE_S", 10.0, "last ten seconds"),
     ("console/inside", "server.present.MOST_RANGES", 500, "500 ranges"),
     ("registry/cache", "client.registry.schemas._UNKNOWN_S", 30.0, "after 30 s"),
@@ -149,7 +148,7 @@ NUMBERS = (
     ("recording/replay", "recording.replay._PATIENCE_S", 5.0, "up to 5 s"),
     ("recovery/write-ahead", "storage.write_ahead_log._MOST_LOGS", 512, "records of 512 logs"),
     (
-        "recovery/write-ahead-settling",
+        "recovery/write-ahead",
         "server.logs.flusher.SETTLE_AFTER_S",
         5.0,
         "five seconds old",

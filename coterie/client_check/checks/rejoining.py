@@ -38,7 +38,7 @@ async def _next_error(run: Run, error: ErrorCode) -> ClientExchange:
     Check(
         "committing/before-rejoin",
         "A client that gives its partitions up for a rebalance commits what it has read before.",
-        "KIP-62, ConsumerCoordinator.onJoinPrepare; [offsets/commit-while-preparing]",
+        "KIP-62, ConsumerCoordinator.onJoinPrepare; [offsets/commit-validation]",
         ("commits",),
     ),
 )
@@ -86,7 +86,7 @@ def _is_cooperative(join: ClientExchange) -> bool:
     Check(
         "rejoining/forgets-unknown-id",
         "After UNKNOWN_MEMBER_ID (25) to a heartbeat the client joins with an empty member id.",
-        "[joining/former-member]",
+        "[joining/rejoin]",
     ),
     Check(
         "committing/not-with-unknown-id",

@@ -80,7 +80,7 @@ from coterie.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitResponse,
 )
 
-# From this version on SyncGroup names the protocol [syncing/protocol-present].
+# From this version on SyncGroup names the protocol [syncing/order-of-checks].
 _SYNC_NAMES_PROTOCOL_SINCE = 5
 # From this version on OffsetFetch lists groups [offsets/fetch-many-groups].
 _FETCH_MANY_GROUPS_SINCE = 8

@@ -230,7 +230,7 @@ def _check_assignments(asked: "CreateTopicsRequestTopic", node_ids: Collection[i
 def internal_overrides(name: str, config: Config) -> dict[str, str]:
     """Return the settings of its own that an internal topic begins with.
 
-    [topics/offsets-topic] [transactions/topic] [share-partitions/state-topic]
+    [topics/offsets-topic] [transactions/topic] [share-partitions/state-placement]
     """
     if name == OFFSETS_TOPIC:
         return {

@@ -121,7 +121,7 @@ class Routes(dict[int, Route]):
 
         Raises:
             MalformedFrame: this table does not serve the API or version. As in Kafka the connection
-                is closed then [framing/unknown-version].
+                is closed then [framing/served-versions].
         """
         api_key, version = route_key >> 16, route_key & 0xFFFF
         try:

@@ -112,7 +112,7 @@ class ShareState:
     def add_update(self, value: ShareUpdateValue) -> None:
         """Apply a record of several, behind the last of which `merge` is called.
 
-        Merging once gives the same [share-partitions/state-merging], unless the start offset goes
+        Merging once gives the same [share-partitions/state-log], unless the start offset goes
         back: what is below it until then is dropped.
         """
         if value.start_offset != NO_OFFSET:

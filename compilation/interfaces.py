@@ -29,7 +29,7 @@ def digests(result: BuildResult, modules: Mapping[str, ModuleIR], build: str) ->
     states = {name: state for name, state in result.graph.items() if _is_ours(name)}
     imports = {name: _imports(result, state) & states.keys() for name, state in states.items()}
     interfaces = {
-        name: _digest(state.interface_hash.hex(), _native_interface(modules.get(name)))
+        name: _digest(_interface(state), _native_interface(modules.get(name)))
         for name, state in states.items()
     }
     # A name of a module may be shorter in C if no other module ends in the same way.
@@ -62,6 +62,11 @@ def _reached(name: str, imports: Mapping[str, set[str]]) -> set[str]:
         reached |= new
         rest += new
     return reached
+
+
+def _interface(state: State) -> str:
+    """Return mypy's digest of a module's names; without a cache mypy has none."""
+    return state.interface_hash.hex() or state.source_hash or ""
 
 
 def _native_interface(module: ModuleIR | None) -> str:

@@ -38,6 +38,8 @@ BatchFacts = tuple[int, int, int, int, int]
 # Called with the buffer and the position in it of each scanned batch that has a producer id.
 ProducerBatchReader = Callable[[bytes, int], None]
 
+_append_fields = APPEND_FIELDS.unpack_from
+
 # The length of one read. Its cost vanishes beside the walk, and its memory does not matter.
 CHUNK_BYTES = 1 << 20
 # A step looks at the few batches behind an index entry.
@@ -81,7 +83,7 @@ def place(
     position, end = 0, len(batches)
     while position < end:
         base_offset, length, epoch, magic, last_offset_delta, max_timestamp_ms, producer_id = (
-            APPEND_FIELDS.unpack_from(batches, position)
+            _append_fields(batches, position)
         )
         assert magic == 2, "only batches of magic 2 are appended"
         if base_offset != next_offset or epoch != leader_epoch:

@@ -98,7 +98,7 @@ class CodecWriter:
         return self._read_value(field.type, variable, where, self._nullable(field), depth)
 
     def _read_tagged(self, field: WireField, variable: str, where: str, depth: int) -> list[str]:
-        """Return the lines that read a tagged field [framing/tagged-null-structs]."""
+        """Return the lines that read a tagged field [framing/null-structs]."""
         nullable = self._nullable(field)
         if field.type.struct is None or nullable == "False":
             return self._read(field, variable, where, depth)
@@ -255,7 +255,7 @@ class CodecWriter:
         return [
             *lines,
             f"{space}if {inner} is None:",
-            # The mark of a null is another one in a tagged field [framing/tagged-null-structs].
+            # The mark of a null is another one in a tagged field [framing/null-structs].
             f"{space}    {w}.int8({0 if w == 'held' else -1})",
             f"{space}else:",
             f"{space}    {w}.int8(1)",

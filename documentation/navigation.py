@@ -36,7 +36,7 @@ REFERENCE = (
     ("Python API", "reference/python.md"),
     ("Protocol", "protocol.md"),
     ("Limits", "limits.md"),
-    ("Tables of the pipeline", "pipeline-tables.md"),
+    ("Tables of the pipeline", "reference/pipeline-tables.md"),
     ("Transcripts", "transcripts.md"),
     ("Glossary", "glossary.md"),
     ("Specification", "spec"),

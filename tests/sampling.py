@@ -75,6 +75,7 @@ ONE_IN = {
     "simulation/test_simulation.py::test_profiles_violate_no_invariant": 3,
     "simulation/test_transactional_offsets.py::test_planted_bug_is_found": 4,
     "simulation/transactions/test_transactions.py::test_planted_bug_is_found": 4,
+    "soak/test_growth.py::test_cost_of_every_verb_grows_as_its_request_does": 4,
     "soak/test_turns.py::test_largest_request_has_as_many_elements_as_are_allowed": 5,
     "unit/control/test_bounds.py::test_wrong_number_is_refused": 4,
     "unit/control/test_bounds.py::test_wrong_number_is_refused_by_several_brokers": 5,

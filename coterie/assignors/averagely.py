@@ -28,7 +28,7 @@ def subscribers_of(topic: str, members: Sequence[MemberSubscription]) -> list[st
 def share_averagely(
     partitions: Sequence[TopicPartition], clients: Sequence[str]
 ) -> dict[str, list[TopicPartition]]:
-    """Give each client consecutive queues, and the first clients one more [assignors/averagely]."""
+    """Give each client consecutive queues, the first ones one more [assignors/rocketmq-model]."""
     return {
         client: list(share_of_client(partitions, index, len(clients)))
         for index, client in enumerate(clients)
@@ -55,7 +55,7 @@ def assign_averagely(counts: PartitionCounts, members: Sequence[MemberSubscripti
 def assign_averagely_by_circle(
     counts: PartitionCounts, members: Sequence[MemberSubscription]
 ) -> Assignment:
-    """Assign as AllocateMessageQueueAveragelyByCircle does [assignors/averagely-by-circle]."""
+    """Assign as AllocateMessageQueueAveragelyByCircle does [assignors/rocketmq-model]."""
     assignment: Assignment = {member.member_id: [] for member in members}
     for topic in subscribed_topics(counts, members):
         clients = subscribers_of(topic, members)

@@ -1,7 +1,7 @@
 """RocketMQ's `consistent-hash`: clients have places on a ring, and a queue goes to the next place.
 
 If a client joins or leaves, only the queues next to its places move; in return the shares are
-uneven [assignors/consistent-hash].
+uneven [assignors/rocketmq-model].
 """
 
 import hashlib

@@ -23,7 +23,7 @@ Share = Callable[[Sequence[TopicPartition], Sequence[str]], dict[str, list[Topic
 def assign_by_config(
     members: Sequence[MemberSubscription], configured: Mapping[str, Iterable[TopicPartition]]
 ) -> Assignment:
-    """Assign as AllocateMessageQueueByConfig does [assignors/by-config]."""
+    """Assign as AllocateMessageQueueByConfig does [assignors/rocketmq-model]."""
     return {member.member_id: list(configured.get(member.member_id, ())) for member in members}
 
 
@@ -34,7 +34,7 @@ def assign_by_machine_room(
     rooms: Mapping[TopicPartition, str],
     consumer_rooms: Iterable[str],
 ) -> Assignment:
-    """Assign as AllocateMessageQueueByMachineRoom does [assignors/by-machine-room].
+    """Assign as AllocateMessageQueueByMachineRoom does [assignors/rocketmq-model].
 
     Args:
         counts: the partitions of each topic.
@@ -65,7 +65,7 @@ def assign_nearby(
     member_rooms: Mapping[str, str],
     share: Share = share_averagely,
 ) -> Assignment:
-    """Assign as AllocateMachineRoomNearby does [assignors/nearby].
+    """Assign as AllocateMachineRoomNearby does [assignors/rocketmq-model].
 
     Args:
         counts: the partitions of each topic.

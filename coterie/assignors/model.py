@@ -2,7 +2,7 @@
 
 An assignment can therefore be computed for a live group as well as for one that was recorded years
 ago. An assignor is a pure function of the partition counts and the subscriptions. Racks are not
-part of a subscription [assignors/no-racks].
+part of a subscription [assignors/existing-topics].
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -79,7 +79,7 @@ def _all_equal(ordered: Sequence[MemberSubscription]) -> bool:
 
 
 def _resolve_claims(counts: PartitionCounts, ordered: Sequence[MemberSubscription]) -> Claims:
-    """Decide on an owner of each claimed partition [assignors/sticky-claims]."""
+    """Decide on an owner of each claimed partition [assignors/sticky]."""
     owned: dict[str, list[TopicPartition]] = {}
     disputed: set[TopicPartition] = set()
     owners: dict[TopicPartition, str] = {}

@@ -1,4 +1,4 @@
-"""The uniform assignor for members with different subscriptions [assignors/uniform-mixed].
+"""The uniform assignor for members with different subscriptions [assignors/uniform].
 
 Topic by topic, partitions move from the members with the most to those with the fewest. Topics with
 many partitions for each subscriber come first. A pass over the topics may unbalance others, so

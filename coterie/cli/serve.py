@@ -187,8 +187,8 @@ def command(
     """Start a broker: a Kafka group coordinator, and topics to produce to and consume from.
 
     Settings have Kafka's names. --config overrides the environment, where num.partitions is called
-    COTERIE_NUM_PARTITIONS, and the environment overrides --properties. docs/configuration.md lists
-    the settings that have an effect. The broker runs until Ctrl-C or SIGTERM.
+    COTERIE_NUM_PARTITIONS, and the environment overrides --properties. `coterie docs` has the
+    page of all settings. The broker runs until Ctrl-C or SIGTERM.
     """
     started = _begin()
     # Imported here because `coterie --help` and other commands do not need the server.

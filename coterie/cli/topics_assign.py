@@ -2,7 +2,7 @@
 
 The names of the members are given, so no group is needed; with assumed partition counts no broker
 either. The assignors of RocketMQ that keep partitions near their readers need the rooms of members
-and brokers; a broker's rack is its room unless another one is given [assignors/nearby].
+and brokers; a broker's rack is its room unless another one is given [assignors/rocketmq-model].
 """
 
 from collections.abc import Iterable, Mapping

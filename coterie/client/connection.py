@@ -1,7 +1,7 @@
 """One blocking connection to one broker.
 
 A request is sent in the highest version that both the broker and this client support
-[client/negotiation]. Invariants [client/one-request]: one request is in flight at a time, so the
+[client/negotiation]. Invariants: one request is in flight at a time, so the
 next response belongs to it; after a failure the connection is closed and not used again, because
 the position in the byte stream is then unknown.
 """
@@ -155,7 +155,7 @@ class Connection:
         )
         frame = self._exchange(request, version, deadline)
         # In every version the error code follows the correlation id: the header of this response is
-        # never flexible [framing/api-versions-header].
+        # never flexible [framing/response-header].
         if frame[4:6] == struct.pack(">h", ErrorCode.UNSUPPORTED_VERSION):
             version = 0
             frame = self._exchange(request, version, deadline)

@@ -1,7 +1,8 @@
-"""The tables that the pipeline writes: their columns, and what a row of each is.
+"""The tables that the pipeline writes, and their columns.
 
 Bronze has the records as they were read, silver is decoded and typed, gold answers questions. Times
 are microseconds UTC; `_ms` are durations. Unknown values are null [pipeline/unknown-is-null].
+documentation/reference/pipeline_columns.tsv says what a row of each is, and what columns mean.
 """
 
 from typing import NamedTuple
@@ -20,14 +21,12 @@ class Table(NamedTuple):
     Attributes:
         name: its name, which is that of its directory.
         level: bronze, silver or gold.
-        about: what a row is.
         schema: its columns.
         grows: whether a run adds a part to it; otherwise a run replaces it.
     """
 
     name: str
     level: str
-    about: str
     schema: pa.Schema
     grows: bool = False
 
@@ -99,7 +98,7 @@ _REBALANCES = pa.schema(
         ("moved", pa.int32()),
         ("moved_min", pa.int32()),
         ("excess_moved", pa.int32()),
-        # journal, log or inferred [pipeline/evidence].
+        # journal, log or inferred (`timeline.model.Evidence`).
         ("evidence", pa.string()),
         # classic, consumer or streams. The generations of the latter two are epochs, and the
         # partitions of a streams group are its tasks.
@@ -355,7 +354,7 @@ _POISON_RECORDS = pa.schema(
 )
 
 _GENERATIONS = pa.schema(
-    # A rewrite has the number of the generation before it [pipeline/static-rewrite].
+    # A rewrite has the number of the generation before it [pipeline/static-restart].
     [*schemas.GROUPS, pa.field("is_rewrite", pa.bool_())]
 )
 
@@ -363,105 +362,91 @@ _ALL = (
     Table(
         "log_records",
         BRONZE,
-        "a record of __consumer_offsets as bytes",
         _with_input(schemas.RAW),
         grows=True,
     ),
     Table(
         "journal_records",
         BRONZE,
-        "a record of the journal as bytes",
         _with_input(schemas.RAW),
         grows=True,
     ),
     Table(
         "share_state_records",
         BRONZE,
-        "a record of __share_group_state as bytes",
         _with_input(schemas.RAW),
         grows=True,
     ),
     Table(
         "quarantine",
         BRONZE,
-        "bytes that could not be decoded",
         _with_input(schemas.QUARANTINE),
         grows=True,
     ),
-    Table("log_ends", BRONZE, "the end of a partition's log at some time", _LOG_ENDS, grows=True),
+    Table("log_ends", BRONZE, _LOG_ENDS, grows=True),
     Table(
         "offset_commits",
         SILVER,
-        "a committed offset, or its deletion",
         schemas.COMMITS,
         grows=True,
     ),
-    Table("group_generations", SILVER, "a logged generation of a classic group", _GENERATIONS),
+    Table("group_generations", SILVER, _GENERATIONS),
     Table(
         "group_events",
         SILVER,
-        "a fact of the journal",
         _GROUP_EVENTS,
         grows=True,
     ),
     Table(
         "consumer_epochs",
         SILVER,
-        "a record of a KIP-848 group, a streams group or a share group",
         schemas.CONSUMER_EPOCHS,
         grows=True,
     ),
     Table(
         "share_states",
         SILVER,
-        "a record of a share partition: its whole state, or a change",
         schemas.SHARE_STATES,
         grows=True,
     ),
-    Table("ownership", SILVER, "the time for which a member owned a partition", _OWNERSHIP),
-    Table("rebalances", GOLD, "a logical rebalance: cause, duration and cost", _REBALANCES),
-    Table("partition_moves", GOLD, "a partition that changed its owner", _PARTITION_MOVES),
-    Table("member_sessions", GOLD, "the time for which a member was there", _MEMBER_SESSIONS),
+    Table("ownership", SILVER, _OWNERSHIP),
+    Table("rebalances", GOLD, _REBALANCES),
+    Table("partition_moves", GOLD, _PARTITION_MOVES),
+    Table("member_sessions", GOLD, _MEMBER_SESSIONS),
     Table(
         "epoch_bumps",
         GOLD,
-        "a rise of the epoch of a KIP-848 group or a streams group",
         _EPOCH_BUMPS,
     ),
     Table(
         "epoch_handovers",
         GOLD,
-        "a partition or task that a target gives to another member",
         _EPOCH_HANDOVERS,
     ),
     Table(
         "epoch_members",
         GOLD,
-        "a member of a KIP-848 group or a streams group at the end of the records",
         _EPOCH_MEMBERS,
     ),
     Table(
         "share_deliveries",
         GOLD,
-        "deliveries of a share group that ended together",
         _SHARE_DELIVERIES,
     ),
     Table(
         "share_partitions",
         GOLD,
-        "a share partition at the end of the records",
         _SHARE_PARTITIONS,
     ),
     Table(
         "poison_records",
         GOLD,
-        "a record that a share group has given up, or was given again and again",
         _POISON_RECORDS,
     ),
-    Table("commit_velocity_1m", GOLD, "a partition's commits in a minute", _COMMIT_VELOCITY),
-    Table("lag_1m", GOLD, "a partition's lag in a minute", _LAG),
-    Table("log_health", GOLD, "a segment of the log", _LOG_HEALTH),
-    Table("anomalies", GOLD, "a finding of a rule", _ANOMALIES),
+    Table("commit_velocity_1m", GOLD, _COMMIT_VELOCITY),
+    Table("lag_1m", GOLD, _LAG),
+    Table("log_health", GOLD, _LOG_HEALTH),
+    Table("anomalies", GOLD, _ANOMALIES),
 )
 
 TABLES: dict[str, Table] = {table.name: table for table in _ALL}

@@ -176,7 +176,7 @@ SERVED_VERSIONS: dict[ApiKey, tuple[int, int]] = {
 }
 
 # The first versions that ApiVersions announces, where they differ from the served ones
-# [framing/produce-minimum].
+# [framing/served-versions].
 ADVERTISED_MINIMUM: dict[ApiKey, int] = {ApiKey.PRODUCE: 0}
 
 # Clients use these without being asked to if they are announced, so they are announced only where

@@ -7,9 +7,9 @@ directly from the buffer. A call of a Python function costs about as much as dec
 so the usual case calls none.
 
 Before anything is allocated, every length is checked against `end`, and every count against the
-bytes that are left and against the element budget [framing/array-counts], [framing/element-limit].
-Fixed-width values need no check of their own: `unpack_from` raises at the end of the buffer, and
-the last line of the function refuses a message that ended beyond `end`.
+bytes that are left [framing/malformed-frame] and against the element budget
+[framing/element-limit]. Fixed-width values need no check of their own: `unpack_from` raises at the
+end of the buffer, and the last line of the function refuses a message that ended beyond `end`.
 """
 
 import struct as struct_module
@@ -217,7 +217,7 @@ class DecodeEmitter:
             self._depth -= 1
 
     def _tagged_null_mark(self, target: str) -> None:
-        """Emit the mark of a tagged structure [framing/tagged-null-structs]."""
+        """Emit the mark of a tagged structure [framing/null-structs]."""
         mark = self._name("n")
         self._fixed(mark, "B")
         self._flush()

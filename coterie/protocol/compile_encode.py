@@ -402,7 +402,7 @@ class EncodeEmitter:
         self._listed = False
         value, nullable = f"{source}.{field.name}", field.nullable(self.version)
         if nullable and field.type.struct is not None:
-            # Its mark of a null is another one [framing/tagged-null-structs].
+            # Its mark of a null is another one [framing/null-structs].
             self._marked(field.type.struct, value, b"\0")
         else:
             # A null that is the default is left out.

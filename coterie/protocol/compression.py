@@ -10,7 +10,7 @@ from types import ModuleType
 
 from coterie.protocol.errors import MalformedFrame
 
-# The limits of [record-batch/decompression-limits]. Producers limit a batch by its uncompressed
+# The limits of [record-batch/bounded-decoding]. Producers limit a batch by its uncompressed
 # size (max.request.size: 1 MiB by default, some tens of MiB where it is raised).
 MAX_DECOMPRESSED_BYTES = 64 << 20
 # Up to here any ratio is accepted, because repetitive records shrink by factors of thousands. With

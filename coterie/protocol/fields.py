@@ -17,8 +17,7 @@ ABSENT_ONLY = LAST_VERSION + 1
 class Wire(NamedTuple):
     """A wire type: its name, its zero value and, if fixed-width, its struct character and size.
 
-    The encodings are those of [framing/fixed-width-types], [framing/plain-lengths] and, in flexible
-    versions, [framing/compact-lengths].
+    The encodings are those of [framing/plain-lengths].
     """
 
     kind: str
@@ -51,7 +50,7 @@ def uuid_text(value: bytes) -> str:
 class Field(NamedTuple):
     """How a field differs from a plain one: its versions, default and tag, and when it may be null.
 
-    A version that does not carry the field leaves it at its default [framing/absent-fields].
+    A version that does not carry the field leaves it at its default [framing/null-before-version].
     """
 
     first: int = 0
@@ -176,6 +175,6 @@ class MessageDeclaration(Declaration):
         """Return whether the frame header before this message ends with tagged fields.
 
         It does in flexible versions, except before an ApiVersions response
-        [framing/api-versions-header].
+        [framing/response-header].
         """
         return cls.header_flexible is not None and version >= cls.header_flexible

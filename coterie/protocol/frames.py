@@ -66,7 +66,7 @@ def decode_request_header(
 ) -> tuple[RequestHeader, int]:
     """Decode the header of a request; return it and the position of the body.
 
-    For the client id see [framing/client-id].
+    For the client id see [framing/request-header].
 
     Args:
         buffer: bytes that contain the frame.

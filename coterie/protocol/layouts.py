@@ -3,7 +3,7 @@
 Nearly all batches of a group log are plain: without attributes and producer, with short keys, with
 values and without headers. Most of them have the same lengths at the same places as an earlier
 batch. Such a layout is learned from one batch and compiled into one struct, which then reads a run
-of batches that have it [compaction/layouts].
+of batches that have it.
 
 This module learns. `newest_records.py` reads keys and values with it, for a load;
 `storage/key_runs.py` reads keys, for the two passes of compaction. Both return what `split_records`

@@ -1,7 +1,7 @@
 """Message sets of magic 0 and 1 on the wire: what clients before 0.11 send and receive.
 
 The log holds record batches only. A produced message set becomes one batch, and fetched batches
-become messages [record-batch/message-sets]. Nothing here is used by clients of 0.11 and later.
+become messages [record-batch/legacy-messages]. Nothing here is used by clients of 0.11 and later.
 """
 
 import struct

@@ -12,15 +12,15 @@ from coterie.protocol.errors import MalformedFrame
 # Unsigned varints of one byte, by value: most lengths on the wire are below 128.
 SHORT_UVARINTS: tuple[bytes, ...] = tuple(bytes((value,)) for value in range(128))
 
-# Tagged fields in one structure [framing/tag-limit]. No Kafka schema has more than five; without a
-# limit a few bytes could cost seconds (CVE-2026-111115).
+# Tagged fields in one structure. No Kafka schema has more than five; without a limit a few bytes
+# could cost seconds (CVE-2026-111115).
 MAX_TAGS = 64
 
-# Kafka's limit for strings [framing/string-limit]. In the plain encoding the int16 length enforces
+# Kafka's limit for strings [framing/element-limit]. In the plain encoding the int16 length enforces
 # it, in the compact one only this check does.
 MAX_STRING_BYTES = 32767
 
-# The largest value of an unsigned varint [framing/varint-limit].
+# The largest value of an unsigned varint.
 _MAX_UVARINT = 0xFFFFFFFF
 
 # The size of an int16 record type or version.

@@ -110,7 +110,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def last_sequence(self) -> int:
-        """The sequence number of the last record, -1 if there is none [record-batch/sequences]."""
+        """The sequence number of the last record, -1 if there is none [record-batch/header]."""
         if self.base_sequence < 0:
             return NO_SEQUENCE
         return (self.base_sequence + self.last_offset_delta) & _SEQUENCE_MASK
@@ -205,7 +205,7 @@ def check_crc(buffer: bytes, header: BatchHeader, position: int = 0) -> bool:
 def stamp_timestamp(
     batch: bytes, header: BatchHeader, timestamp_ms: int, *, log_append_time: bool
 ) -> bytes:
-    """Return one batch of magic 2 with another maximum timestamp [record-batch/stamping].
+    """Return one batch of magic 2 with another maximum timestamp [data-plane/timestamps].
 
     The CRC covers attributes and maximum timestamp, so it is computed again. The records are not
     changed, whether they are compressed or not.

@@ -65,7 +65,7 @@ HEADER_UP_TO_MAGIC_BYTES = MAGIC_AT + 1
 # From here on the CRC covers the batch [record-batch/checksum].
 CRC_START = ATTRIBUTES_AT
 
-# -- attributes [record-batch/attributes] ----------------------------------------------------------
+# -- attributes [record-batch/header] ----------------------------------------------------------
 
 COMPRESSION_MASK = 0x07
 LOG_APPEND_TIME = 0x08

@@ -94,7 +94,7 @@ def sized_bytes(buffer: bytes, position: int, end: int) -> tuple[bytes | None, i
 def lz4_with_checksum(frame: bytes, *, covers_magic: bool = False) -> bytes:
     """Return the frame with the checksum that its format demands.
 
-    With `covers_magic` it is the wrong one of magic 0 [record-batch/legacy-lz4-checksum].
+    With `covers_magic` it is the wrong one of magic 0 [record-batch/legacy-compression].
     """
     if frame[:4] != _LZ4_MAGIC or len(frame) <= _LZ4_CHECKSUM_AT_WITH_SIZE:
         raise MalformedFrame("an LZ4 message has no LZ4 frame")

@@ -17,7 +17,7 @@ def decode_records(buffer: bytes, header: BatchHeader, position: int = 0) -> lis
 
     Raises:
         MalformedFrame: the batch is incomplete or damaged, or its records decompress to more than
-            the limits allow [record-batch/decompression-limits].
+            the limits allow [record-batch/bounded-decoding].
     """
     if header.magic < 2:
         return decode_legacy(buffer, header, position)

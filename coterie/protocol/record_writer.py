@@ -192,7 +192,7 @@ def rebuild_batch(
 
 
 def empty_batch(header: BatchHeader) -> bytes:
-    """Return the batch without its records [record-batch/empty-batches]."""
+    """Return the batch without its records [compaction/batches]."""
     assert header.magic == 2, "older messages have no gaps"
     attributes = header.attributes & ~(COMPRESSION_MASK | HAS_DELETE_HORIZON)
     rest = _pack_rest(

@@ -109,7 +109,7 @@ def minimum_size(
     """Return the fewest bytes that one value can take.
 
     Decoders refuse an array whose count, times this size, exceeds the bytes that are left
-    [framing/array-counts].
+    [framing/malformed-frame].
     """
     if field_type.struct is not None:
         if nullable:

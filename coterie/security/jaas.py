@@ -3,7 +3,7 @@
     org.apache.kafka.common.security.plain.PlainLoginModule required
         user_alice="secret" user_bob="other";
 
-The class is a word of a closed list here: nothing is loaded by name [security/login-modules]. The
+The class is a word of a closed list here: nothing is loaded by name [security/login-settings]. The
 words are those of Java's StreamTokenizer, which Kafka reads the text with.
 """
 

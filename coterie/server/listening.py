@@ -26,7 +26,7 @@ async def try_listeners(place: Place) -> None:
 
 
 async def try_port(address: Address, option: str) -> None:
-    """Find out whether a port is free before anything else happens [terminal/ports-first].
+    """Find out whether a port is free before anything else happens [settings/listeners].
 
     Args:
         address: where to listen; port 0 is none in particular.

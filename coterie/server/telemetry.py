@@ -1,6 +1,6 @@
 """Subscriptions of client metrics, and what clients have pushed (KIP-714).
 
-Invariant: the clients that are kept are those that were heard of last [telemetry/clients].
+Invariant: the clients that are kept are those that were heard of last [telemetry/counted].
 """
 
 import re
@@ -70,7 +70,7 @@ class TelemetryClient:
         self.last_error = ErrorCode.NONE
 
     def get(self, now_ms: int) -> ErrorCode:
-        """Return whether the client may get its subscription now [telemetry/intervals]."""
+        """Return whether the client may get its subscription now [telemetry/pushes]."""
         if now_ms - max(self.got_ms, self.pushed_ms) >= self.interval_ms:
             self.got_ms = now_ms
         elif self.last_error not in (
@@ -82,7 +82,7 @@ class TelemetryClient:
         return ErrorCode.NONE
 
     def may_push(self, now_ms: int) -> bool:
-        """Return whether the client may push now, and note that it does [telemetry/intervals]."""
+        """Return whether the client may push now, and note that it does [telemetry/pushes]."""
         if self.got_ms <= self.pushed_ms and now_ms - self.pushed_ms < self.interval_ms:
             return False
         self.pushed_ms = now_ms
@@ -113,7 +113,7 @@ class Telemetry:
 
     @property
     def is_announced(self) -> bool:
-        """Whether clients are invited to push metrics [telemetry/announced]."""
+        """Whether clients are invited to push metrics [telemetry/counted]."""
         config = self._config
         return config.get_bool("telemetry.announce.enable") or any(
             re.search(_RECEIVER, name) for name in config.get_list("metric.reporters")

@@ -63,7 +63,7 @@ class BadBatch(Exception):  # noqa: N818 - says what was found
 def place(
     batches: bytes, next_offset: int, leader_epoch: int
 ) -> tuple[bytes, list[BatchFacts], Sequence[int]]:
-    """Give batches of magic 2 consecutive offsets and a leader epoch [record-batch/stamping].
+    """Give batches of magic 2 consecutive offsets and a leader epoch [data-plane/timestamps].
 
     Bytes that have the right offsets and epoch already, as those of the coordinator have, are not
     copied.
@@ -121,7 +121,7 @@ def scan(
         end: where the last batch ends.
         expected_offset: the base offset of the first batch (with `gaps` the least it may have), or
             None.
-        gaps: whether offsets may be missing between batches [log/continuous-offsets].
+        gaps: whether offsets may be missing between batches [log/segments].
         epochs: to be compared with those of the batches [recovery/epoch-check].
         producers: called after each batch that has a producer id.
 

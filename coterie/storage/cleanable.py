@@ -73,7 +73,7 @@ def cleanable(log: Log, first_dirty_offset: int, now_ms: int, config: CleanerCon
         first_dirty_offset = log.log_start_offset
     end_offset = segments[-1].base_offset
     if log.config.flush:
-        # The next start may write these segments again [recovery/write-ahead-live].
+        # The next start may write these segments again [recovery/write-ahead].
         end_offset = min(end_offset, log.write_ahead.replaceable_end)
     older = segments[:-1]
     if config.min_compaction_lag_ms > 0:

@@ -5,9 +5,9 @@ to its end into new ones (`retained.py`), several small ones into one, and swaps
 group (`swap.py`).
 
 The caller drives it: `for step in cleaning`, where each step reads a slice of the log. Between two
-steps anything may happen to the log [compaction/steps]. A full disk or a damaged batch ends the
+steps anything may happen to the log. A full disk or a damaged batch ends the
 cleaning and leaves the log as it was; only an error after old files have begun to be removed fails
-the log [compaction/failure].
+the log [compaction/steps].
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -261,7 +261,7 @@ class Cleaning:
 
 
 def grouped(segments: Sequence[Segment], max_bytes: int) -> list[list[Segment]]:
-    """Return groups of neighbours, each to be cleaned into one segment [compaction/segment-groups].
+    """Return groups of neighbours, each to be cleaned into one segment [compaction/two-passes].
 
     Kafka also limits the sum of their indexes, because its index files have a fixed size.
 

@@ -434,7 +434,7 @@ class DataDirectory:
         return self._cleaner_offsets.get((topic, partition))
 
     def set_cleaner_offset(self, topic: str, partition: int, offset: int) -> None:
-        """Write down the end of a finished cleaning [compaction/checkpoint]. Raises OSError."""
+        """Write down the end of a finished cleaning [compaction/cleanable-part]. Raises OSError."""
         self._cleaner_offsets.update({(topic, partition): offset})
 
     # --- parts of the methods above ---------------------------------------------------------------

@@ -87,7 +87,7 @@ class DirtyPart:
         """
         assert first_offset <= end_offset, "the dirty part begins before it ends"
         self.first_offset = first_offset
-        # A record that may still be aborted replaces none [compaction/open-transactions].
+        # A record that may still be aborted replaces none [compaction/cleanable-part].
         self.end_offset = max(min(end_offset, log.last_stable_offset), first_offset)
         self.map = OffsetMap(config.max_map_bytes)
         self.layouts = KeyLayouts()

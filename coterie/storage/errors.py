@@ -67,7 +67,7 @@ class CorruptLog(StorageError):  # noqa: N818 - describes the log
 class SegmentInUse(StorageError):  # noqa: N818 - describes the segment
     """A segment must not be replaced, because a write-ahead file has records of it.
 
-    It is a mistake of ours, and nothing has been changed [recovery/write-ahead-live].
+    It is a mistake of ours, and nothing has been changed [recovery/write-ahead].
     """
 
     def __init__(self, path: str, end_offset: int) -> None:

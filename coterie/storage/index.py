@@ -1,9 +1,9 @@
 """The two indexes of a segment, in Kafka's files: where to begin looking for an offset or a time.
 
-`.index` has entries of 8 bytes [log/offset-index], `.timeindex` entries of 12 bytes
-[log/time-index]. Both ascend and are sparse, and both can be rebuilt from the log at any time. So
-they are never synced, the newest entries stay in memory until there are enough of them for a write,
-and readers check what an index says against the log [log/index-is-hint].
+`.index` has entries of 8 bytes, `.timeindex` entries of 12 bytes [log/offset-index]. Both ascend
+and are sparse, and both can be rebuilt from the log at any time. So they are never synced, the
+newest entries stay in memory until there are enough of them for a write, and readers check what an
+index says against the log.
 """
 
 import struct

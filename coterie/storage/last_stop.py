@@ -9,7 +9,7 @@ A loss of power may bring the mark back, too, if its removal was not synced. So 
 the mark counts for less: only the recovery points, which were written before it, are believed.
 
 Logs that have not been opened when the process stops again are listed in our file, so that the next
-start treats them as this one would have [recovery/unopened-logs].
+start treats them as this one would have [recovery/boot-id].
 """
 
 from coterie.storage.checkpoints import read_file, replace_file

@@ -1,6 +1,6 @@
 """The log of one partition: append, roll, delete from the front, sync. `LogReader` reads it.
 
-Offsets are given here and nowhere else [log/continuous-offsets]. A batch that `append` returned for
+Offsets are given here and nowhere else [log/segments]. A batch that `append` returned for
 is in the file, so it survives the death of the process [log/process-death]; it survives a loss of
 power once a sync that began later has succeeded [log/power-loss]. The code that answers clients
 decides for which of the two it waits, and everything of one turn of the event loop can share one
@@ -208,7 +208,7 @@ class Log(LogReader):
         assert not self._segments.all[-1].size, "the log goes on in a segment without batches"
 
     def delete_records(self, before_offset: int) -> int:
-        """Let the log begin at `before_offset`; remove the segments before it [log/log-start].
+        """Begin at `before_offset`; remove the segments before it [data-plane/delete-records].
 
         The caller writes the log's start down (`DataDirectory.delete_records` does), since it would
         be forgotten with the process otherwise.
@@ -444,7 +444,7 @@ class Log(LogReader):
         assert active.size, "a segment has batches before another one follows"
         assert not self._has_unsynced_name, "the name of a segment is synced before its batches"
         if self.config.flush:
-            # [log/sync-before-roll] This does not move `synced_offset`: the kernel reports an error
+            # [log/power-loss] This does not move `synced_offset`: the kernel reports an error
             # to one sync only, perhaps to one that another thread has begun on the same file.
             self._files.get(active.path).sync()
             active.transactions.sync()

@@ -112,7 +112,7 @@ class LogReader:
         """Yield all batches from `offset` (default: the log's start) to the end the log has now.
 
         Each chunk is whole batches of up to `chunk_bytes`, or one larger batch. This process has
-        checked every batch [log/checked-once].
+        checked every batch [log/reads].
 
         Raises:
             CorruptLog: the files are damaged where they were read.
@@ -130,7 +130,7 @@ class LogReader:
         return self._segments.offset_for_timestamp(timestamp_ms, self.log_start_offset)
 
     def max_timestamp(self) -> tuple[int, int]:
-        """Return the greatest timestamp and the first offset that has it [log/greatest-timestamp].
+        """Return the greatest timestamp and the first offset that has it [log/time-lookup].
 
         Both are -1 if there is none.
 

@@ -2,7 +2,7 @@
 
 A file that is synced covers everything that was appended to it before. A write-ahead file covers
 the bytes that were copied into it; as long as it exists, the next start may write them into the
-segments again, so these segments must not be replaced [recovery/write-ahead-live]. A replacement
+segments again, so these segments must not be replaced [recovery/write-ahead]. A replacement
 asks `check_replaceable` first, whatever its caller has looked at before.
 """
 

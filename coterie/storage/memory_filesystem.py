@@ -1,4 +1,4 @@
-"""A file system in memory, for `--data-dir :memory:` [log/memory-directory].
+"""A file system in memory, for `--data-dir :memory:`.
 
 The files exist as long as the object. A broker that is restarted with the same object finds what
 was written before.

@@ -15,7 +15,7 @@ _KNOWN_VERSIONS = ("0", _VERSION)
 
 
 class MetaProperties(NamedTuple):
-    """The contents of the file [log/directory-identity]. Absent properties are None.
+    """The contents of the file [log/directory-layout]. Absent properties are None.
 
     Attributes:
         version: of the file.

@@ -6,12 +6,12 @@ record. `seal` turns that round: for each 64 bytes of log there is one byte that
 batch to be read again begins there, and at which byte (a batch is longer than that). So the second
 pass of a cleaning reads nothing else of the dirty part.
 
-The memory is bounded by `max_bytes`, whatever the keys are [compaction/key-map]. A key of up to 63
-bytes is stored as it is, a longer one as its digest of 64 bytes (BLAKE2b), which therefore equals
-no stored key. An entry takes, as measured with CPython 3.11: the key object (33 bytes and its
-length, in steps of 16), a number of 32 bytes, and its share of the table, which is up to 60 bytes
-after the table has doubled, and 30 more while the old table is copied. With the byte for each 64
-of log that is
+The memory is bounded by `max_bytes`, whatever the keys are [compaction/two-passes]. A key of up to
+63 bytes is stored as it is, a longer one as its digest of 64 bytes (BLAKE2b), which therefore
+equals no stored key. An entry takes, as measured with CPython 3.11: the key object (33 bytes and
+its length, in steps of 16), a number of 32 bytes, and its share of the table, which is up to 60
+bytes after the table has doubled, and 30 more while the old table is copied. With the byte for each
+64 of log that is
 
     bytes = sum(33 + min(len(key), 64) + 15) + 122 * keys + dirty bytes / 64
 

@@ -5,7 +5,7 @@ only 1,024 descriptors [log/open-files]. So everything that uses a segment or an
 the file each time.
 
 A pinned file stays open. Files are pinned while another thread syncs them, and while they have
-writes that a later sync has to confirm [log/pinned-files]. A pinned file that is dropped is closed
+writes that a later sync has to confirm [log/fail-stop]. A pinned file that is dropped is closed
 with its last pin.
 
 If the process cannot open another file, some of these are closed [log/handle-shortage].

@@ -27,7 +27,7 @@ from coterie.protocol.record_batch_layout import NO_PRODUCER_EPOCH, NO_SEQUENCE
 BATCHES_KEPT = 5
 
 # The most producers of one partition, about 50 MiB. The one that was silent longest is forgotten
-# first [data-plane/producer-limits]. Kafka has no limit, and every start of a producer adds one.
+# first [data-plane/producer-expiration]. Kafka has no limit; every start of a producer adds one.
 MAX_PRODUCERS = 200_000
 
 NO_OFFSET = -1

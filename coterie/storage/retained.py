@@ -3,7 +3,7 @@
 The newest record of a key stays [compaction/newest-record]. Tombstones and markers stay until their
 horizon has passed [compaction/tombstones] [compaction/markers]. Records of aborted transactions do
 not stay [compaction/aborted-transactions]. Some batches are kept without records
-[compaction/kept-empty].
+[compaction/batches].
 """
 
 from collections.abc import Iterator
@@ -391,7 +391,7 @@ class BatchFilter:
         return True
 
     def _stays_empty(self, header: BatchHeader) -> bool:
-        """Return whether a batch without records is kept [compaction/kept-empty]."""
+        """Return whether a batch without records is kept [compaction/batches]."""
         if header.next_offset == self._upper_offset:
             return True
         entry = self._log.producers.get(header.producer_id)

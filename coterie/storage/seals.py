@@ -8,6 +8,7 @@ written since is recognized: it has no checksum, and is accepted.
    separates the fields of an entry by any white space.
  * A properties file begins with a comment.
  * `partition.metadata` has a third line; Kafka reads two.
+ * `coterie-settings.json` has a field.
 """
 
 import re

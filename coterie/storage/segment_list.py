@@ -65,7 +65,7 @@ class SegmentList:
         Args:
             offset: where the log is to begin.
             sync_names: called between two segments, so that no loss of power brings the first one
-                back without the second [recovery/removal-order].
+                back without the second [log/power-loss].
 
         Raises:
             OSError: a file could not be removed.
@@ -174,7 +174,7 @@ class SegmentList:
         return None
 
     def max_timestamp(self, start_offset: int) -> tuple[int, int]:
-        """Return the greatest timestamp and the first offset that has it [log/greatest-timestamp].
+        """Return the greatest timestamp and the first offset that has it [log/time-lookup].
 
         Both are -1 if there is none.
 

@@ -1,7 +1,7 @@
 """Reading one segment of a log: finding batches by offset, and checking them when first read.
 
 No read loads a file. The position of a batch comes from the index, or from the place where an
-earlier read stopped. An index is a hint [log/index-is-hint]: if it leads to a wrong place,
+earlier read stopped. An index is a hint [log/offset-index]: if it leads to a wrong place,
 `IndexDamaged` is raised, or `BadBatch` if the log itself may be wrong. `Segment` catches both,
 rebuilds the indexes once, and tries again.
 """
@@ -57,7 +57,7 @@ class SegmentReader:
             files: the open files of the file system.
             stem: the path of the files without their extensions.
             base_offset: the offset that names the segment.
-            gaps: whether offsets may be missing between batches [log/continuous-offsets].
+            gaps: whether offsets may be missing between batches [log/segments].
             digested: whether the digest is kept up. With gaps it is, in any case.
             index_interval_bytes: the log between two index entries.
             epochs: the log's leader epochs, to be compared with those of the batches.
@@ -209,7 +209,7 @@ class SegmentReader:
         expected_offset: int | None,
         producers: ProducerBatchReader | None = None,
     ) -> None:
-        """Check the batches of a stretch, unless that was done before [log/checked-once].
+        """Check the batches of a stretch, unless that was done before [log/reads].
 
         Args:
             position: where the first batch begins.

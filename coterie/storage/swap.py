@@ -104,7 +104,7 @@ def finish_swap(filesystem: FileSystem, directory: str, digests: SegmentDigests)
     """Bring a partition's directory out of an interrupted cleaning, ours or Kafka's.
 
     This has to be done before segments are opened. It may be interrupted itself, any number of
-    times [compaction/swap-recovery].
+    times [compaction/swap].
 
     Args:
         filesystem: where the directory is.

@@ -1,6 +1,6 @@
 """What of a log is synced, and the end of all writing after the first error.
 
-A sync has three parts [log/group-commit]: `begin` says what has to be synced, `PendingSync.run`
+A sync has three parts [log/power-loss]: `begin` says what has to be synced, `PendingSync.run`
 syncs it and may run in another thread, and `end` takes the result. After the first failed write or
 sync the log has failed for good [log/fail-stop].
 """
@@ -54,7 +54,7 @@ class SyncState:
     Attributes:
         synced_offset: everything below it needs no sync any more.
         failure: the first error of a write or sync.
-        pinned: the files with writes that a later sync has to confirm, by path [log/pinned-files].
+        pinned: the files with writes that a later sync has to confirm, by path [log/fail-stop].
     """
 
     __slots__ = ("_directory", "_files", "failure", "pinned", "synced_offset")

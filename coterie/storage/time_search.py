@@ -2,7 +2,7 @@
 
 A wrong entry of the time index leads to no wrong place in the log: a search would only begin too
 late, which would not be noticed. So an entry that was read from a file is compared with the batches
-around it before a search begins there [log/index-is-hint].
+around it before a search begins there [log/offset-index].
 
 Errors are raised as `IndexDamaged` or `BadBatch`, as by the methods of `SegmentReader`.
 """
@@ -62,7 +62,7 @@ def greatest_timestamp_from(segment: SegmentReader, min_offset: int) -> int:
 def check_last_entry(segment: SegmentReader) -> None:
     """Check that a time index from a file ends with the segment's greatest timestamp.
 
-    A closed segment has that entry [log/time-index]. If it was cut off, a search for later times
+    A closed segment has that entry [log/offset-index]. If it was cut off, a search for later times
     would find nothing. The batches behind the one with the greatest timestamp are visited, which is
     the last batch as a rule.
 

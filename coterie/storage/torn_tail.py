@@ -54,7 +54,7 @@ def refusal(
         position: where the last complete batch ends.
         size: where the file ends.
         expected_offset: the base offset of the batch that was being written.
-        gaps: whether batches behind it may have greater offsets [log/continuous-offsets].
+        gaps: whether batches behind it may have greater offsets [log/segments].
     """
     assert position < size, "there are bytes behind the last batch"
     left = size - position

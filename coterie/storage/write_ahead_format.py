@@ -107,7 +107,7 @@ def decode_frames(file_id: bytes, data: bytes) -> list[Entry]:
 
     Raises:
         DamagedFrame: a valid frame follows the first that is not. It was written after the first
-            one was synced, so no loss of power explains that [recovery/write-ahead-damage].
+            one was synced, so no loss of power explains that [recovery/write-ahead-replay].
     """
     entries: list[Entry] = []
     position = number = 0

@@ -8,10 +8,9 @@ one frame of a write-ahead file, and that file is synced [recovery/write-ahead].
     run     writes and syncs the frame           (any one thread)
     end     notes what is durable                (event loop)
 
-From time to time the file is settled [recovery/write-ahead-settling]: `rotate` lets the next frame
-begin another file, the steps of `next_step` sync each log that has records in the old one, and the
-last step removes it. Until then no file operation may change what the records say of a segment
-[recovery/write-ahead-live].
+From time to time the file is settled: `rotate` lets the next frame begin another file, the steps of
+`next_step` sync each log that has records in the old one, and the last step removes it. Until then
+no file operation may change what the records say of a segment.
 
 Invariants:
 * A frame is written only when the frame before it in its file is known to be synced. After an error

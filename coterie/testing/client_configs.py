@@ -56,7 +56,7 @@ def client_config(
     if protocol == CONSUMER:
         config["group.protocol"] = CONSUMER
     elif protocol == SHARE:
-        # A setting of the group [settings/share-groups]; a ShareConsumer refuses it.
+        # A setting of the group [settings/groups]; a ShareConsumer refuses it.
         config.pop("auto.offset.reset", None)
     return config
 

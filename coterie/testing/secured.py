@@ -27,7 +27,7 @@ from coterie.testing.virtual_time import LoopRunner
 if TYPE_CHECKING:
     from coterie.testing.console import Console
 
-# Where a share group begins: a setting of the group, not of its clients [settings/share-groups].
+# Where a share group begins: a setting of the group, not of its clients [settings/groups].
 _SHARE_RESET = "share.auto.offset.reset"
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from coterie.server.config.broker_keys import BROKER
 from coterie.server.config.client_metrics import CLIENT_METRICS
+from coterie.server.config.kafka_keys import reasons
 from coterie.server.config.keys import ConfigKey, UpdateMode
 from coterie.server.config.resource_keys import GROUP
 from coterie.server.config.topic_keys import TOPIC
@@ -11,8 +12,14 @@ from documentation.reference.tables import code, prose
 
 _HEAD = """# Settings
 
-Every setting that has an effect, from the tables of the code. [Configuration](../configuration.md)
-says where to set one, and lists Kafka's settings that are known and have no effect.
+Every setting that has an effect, from the tables of the code, and why others have none.
+[Configuration](../configuration.md) says where to set one.
+
+"""
+_WITHOUT_EFFECT = """## Settings of brokers without an effect
+
+They are accepted, checked, described and altered as in Kafka. A star stands for all names that
+begin so and have no entry of their own; the longest beginning counts.
 
 """
 _OF_BROKERS = (
@@ -33,7 +40,15 @@ def settings_page() -> str:
     for title, (where, keys) in _KINDS.items():
         parts.append(f"## {title}\n\n{where}\n\n")
         parts += [_setting(key, is_broker=keys is BROKER) for key in sorted(keys.values())]
-    return "".join(parts)
+    return "".join([*parts, _WITHOUT_EFFECT, *_lines_of_reasons()])
+
+
+def _lines_of_reasons() -> list[str]:
+    """Return a line for each reason, with the settings that have no effect for it."""
+    names: dict[str, list[str]] = {}
+    for name, reason in sorted(reasons().items()):
+        names.setdefault(reason, []).append(code(name))
+    return [f"* {', '.join(found)}: {prose(reason)}\n" for reason, found in names.items()]
 
 
 def _setting(key: ConfigKey, *, is_broker: bool) -> str:

@@ -1,6 +1,6 @@
 """The rows of the groups page, over looks and facts that a test makes.
 
-Rules: [console/rows], [console/without-journal].
+Rules: [console/rows].
 """
 
 import sys

@@ -24,8 +24,8 @@ _ELEMENTS = REQUEST_ELEMENT_BUDGET - 5
 # The most memory for a frame, beside twice its own size. The maximum so far is 30, DescribeGroups.
 MOST_MIB = 40.0
 _MIB = 1024 * 1024
-# The most processor time of one turn. It is far above what [framing/element-limit] states, because
-# a busy machine doubles the time and tracing the memory takes five times as much.
+# The most processor time of one turn. It is far above what docs/limits.md states, because a busy
+# machine doubles the time and tracing the memory takes five times as much.
 _MOST_S = 1.0
 
 

@@ -1,6 +1,6 @@
 """Message sets: conversions keep offsets, keys and values, and damaged ones are refused.
 
-Rules: [record-batch/message-sets].
+Rules: [record-batch/legacy-messages].
 """
 
 from contextlib import suppress

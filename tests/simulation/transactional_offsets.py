@@ -75,7 +75,7 @@ class LogState:
         if form is not None:
             assert type(pair) is ProducerPair
             known = self.epochs.get(form.producer_id, -1)
-            rule = "[offsets/transactional-epoch]"
+            rule = "[offsets/transactional-checks]"
             require(form.producer_epoch >= known, rule, f"{form} behind epoch {known}")
             self.epochs[form.producer_id] = form.producer_epoch
             marker = pair.marker
@@ -374,7 +374,7 @@ class TransactionWorld(CoordinatorHarness):
         after = self._log_state()
         for place in before.committed:
             kept = not before.is_pending(place) or place in after.committed
-            require(kept, "[offsets/expiry-while-pending]", f"{place} has expired")
+            require(kept, "[offsets/expiry]", f"{place} has expired")
 
     # -- checks ------------------------------------------------------------------------------------
 
@@ -397,7 +397,7 @@ class TransactionWorld(CoordinatorHarness):
         self.coverage[ErrorCode(code).name] += 1
         offset = request.topics[0].partitions[0].committed_offset
         if self.transaction_of[offset] == -1:
-            require(code != ErrorCode.NONE, "[offsets/transactional-epoch]", f"{request} accepted")
+            require(code != ErrorCode.NONE, "[offsets/transactional-checks]", f"{request} accepted")
 
     def _check_fetched(self, request: OffsetFetchRequest, message: Any, expected: LogState) -> None:
         for group in message.groups:

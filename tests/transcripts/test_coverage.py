@@ -1,7 +1,9 @@
-"""COVERAGE.md accounts for every scenario and agrees with what the transcripts cite."""
+"""scenarios.tsv accounts for every scenario and agrees with what the transcripts cite."""
 
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from coterie.conformance.checks.chapters import chapter_paths
 from coterie.conformance.checks.registry import all_checks
@@ -13,26 +15,55 @@ from tests.transcripts.test_transcripts import ROOT
 
 REPOSITORY = ROOT.parents[1]
 
-# The scenarios of classic groups, offsets, the log and timers. 120 to 126 are about transactions,
-# those from 155 on about other group types and whole clusters.
-SCENARIOS = [*range(1, 120), *range(127, 155)]
-# Those of consumer groups.
-CONSUMER_SCENARIOS = range(1, 108)
-# Those of streams groups, numbered behind those of share groups.
-STREAMS_SCENARIOS = range(86, 101)
-TEXT = (ROOT / "COVERAGE.md").read_text(encoding="utf-8")
-# A scenario is followed by its text and, behind a colon, by links, names of checks or a reason.
-_ROW = r"^- ([%s]\d+)(?: .*?)??: ((?:\[|`\w+/|left out:).*)$"
-ROWS = dict(re.findall(_ROW % "DKST", TEXT, re.MULTILINE))
-# Those that checks show: of transactions, and of share groups.
-CHECKED_ROWS = dict(re.findall(_ROW % "XY", TEXT, re.MULTILINE))
+HERE = Path(__file__).parent
+
+# By the first letter of their numbers: S of classic groups, offsets, the log and timers (120 to
+# 126 are among X), T longer traces, X of transactions, K of consumer groups, Y of share groups,
+# D of streams groups.
+SCENARIOS: Mapping[str, Sequence[int]] = {
+    "S": [*range(1, 120), *range(127, 155)],
+    "T": range(1, 13),
+    "X": range(1, 68),
+    "K": range(1, 108),
+    "Y": range(1, 86),
+    "D": range(86, 101),
+}
+# Those that transcripts cite.
+CITED = "DKST"
 LINKS = re.compile(r"\]\(([^)]+)\)")
 CITATION = re.compile(r"\b([DKST])(\d+)(?: to S(\d+))?\b")
 
 
-def section(heading: str) -> str:
-    """Return the text of COVERAGE.md from a heading to the next one."""
-    return TEXT.partition(f"## {heading}\n")[2].partition("\n## ")[0]
+class Scenario(NamedTuple):
+    """A row of scenarios.tsv.
+
+    Attributes:
+        text: what the scenario is about, of S the names that other projects' tests have.
+        shown_by: transcripts (.txt), tests (.py), and checks (without an end).
+        remark: the reason if it is left out, or what holds for us only.
+    """
+
+    text: str
+    shown_by: tuple[str, ...]
+    remark: str
+
+
+def scenarios() -> dict[str, Scenario]:
+    """Return the rows of scenarios.tsv by their numbers, quirks by their rules."""
+    lines = (HERE / "scenarios.tsv").read_text(encoding="utf-8").splitlines()
+    rows = [(line.split("\t") + [""] * 3)[:4] for line in lines]
+    return {
+        number: Scenario(text, tuple(filter(None, shown_by.split(","))), remark)
+        for number, text, shown_by, remark in rows
+    }
+
+
+ROWS = scenarios()
+
+
+def of_kind(kind: str) -> list[str]:
+    """Return the numbers of one kind, as the file has them."""
+    return [number for number in ROWS if number.startswith(kind)]
 
 
 def comment_of(path: Path) -> str:
@@ -41,7 +72,7 @@ def comment_of(path: Path) -> str:
 
 
 def name_of(path: Path) -> str:
-    """Return how COVERAGE.md links to a transcript."""
+    """Return how scenarios.tsv names a transcript."""
     return path.relative_to(ROOT).as_posix()
 
 
@@ -52,35 +83,23 @@ def situations() -> set[str]:
 
 
 def test_every_scenario_is_shown_or_left_out_with_a_reason() -> None:
-    assert [f"S{number}" for number in SCENARIOS] == [row for row in ROWS if row[0] == "S"]
-    assert [f"K{number}" for number in CONSUMER_SCENARIOS] == [row for row in ROWS if row[0] == "K"]
-    assert [f"D{number}" for number in STREAMS_SCENARIOS] == [row for row in ROWS if row[0] == "D"]
-    for row, cell in ROWS.items():
-        if cell.startswith("left out:"):
-            assert len(cell) > len("left out: because"), row
-        else:
-            assert LINKS.findall(cell), row
+    for kind, numbers in SCENARIOS.items():
+        assert of_kind(kind) == [f"{kind}{number}" for number in numbers]
+    for number, scenario in ROWS.items():
+        if not scenario.shown_by:
+            assert len(scenario.remark) > len("left out: because"), number
 
 
-def test_every_trace_is_shown() -> None:
-    assert [row for row in ROWS if row[0] == "T"] == [f"T{number}" for number in range(1, 13)]
-
-
-def test_every_scenario_of_transactions_and_share_groups_is_shown_by_checks_that_exist() -> None:
-    expected = [f"X{number}" for number in range(1, 68)]
-    assert list(CHECKED_ROWS) == expected + [f"Y{number}" for number in range(1, 86)]
-    for row, cell in CHECKED_ROWS.items():
-        names = set(re.findall(r"`(\w+/\w+)`", cell))
-        assert names <= situations(), row
-        assert names or LINKS.findall(cell), row
-
-
-def test_every_linked_file_exists_and_every_transcript_is_linked() -> None:
-    linked = {(ROOT / link).resolve() for link in LINKS.findall(TEXT)}
-    missing = [str(path) for path in linked if not path.exists()]
-    assert not missing
-    not_linked = [str(path) for path in all_paths() if path.resolve() not in linked]
-    assert not not_linked
+def test_what_shows_a_scenario_exists() -> None:
+    checks = situations()
+    for number, scenario in ROWS.items():
+        for name in scenario.shown_by:
+            if name.endswith(".txt"):
+                assert (ROOT / name).is_file(), number
+            elif name.endswith(".py"):
+                assert (REPOSITORY / name).is_file(), number
+            else:
+                assert name in checks, number
 
 
 def test_table_lists_exactly_the_scenarios_that_a_transcript_cites() -> None:
@@ -89,16 +108,15 @@ def test_table_lists_exactly_the_scenarios_that_a_transcript_cites() -> None:
         for kind, first, last in CITATION.findall(comment_of(path).rpartition("]")[2]):
             cited |= {f"{kind}{number}" for number in range(int(first), int(last or first) + 1)}
         name = name_of(path)
-        listed = {row for row, cell in ROWS.items() if f"({name})" in cell}
-        assert cited == listed, name
+        listed = {number for number, row in ROWS.items() if name in row.shown_by}
+        assert cited == {number for number in listed if number[0] in CITED}, name
 
 
 def test_transcripts_cite_the_rules_of_the_quirks() -> None:
-    text = section("Quirks of Kafka that are kept")
-    quirks = re.findall(r"^- (\[[\w/-]+\]): (.*)$", text, re.MULTILINE)
+    quirks = of_kind("[")
     assert quirks
-    for rule, cell in quirks:
-        for name in LINKS.findall(cell):
+    for rule in quirks:
+        for name in ROWS[rule].shown_by:
             assert rule in comment_of(ROOT / name), f"{name} does not cite {rule}"
 
 

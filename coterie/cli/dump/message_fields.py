@@ -25,7 +25,7 @@ from coterie.protocol.wire import Message, Wire
 INT16 = Wire("int16", "h", 2, 0)
 INT32 = Wire("int32", "i", 4, 0)
 
-# The marks of a null structure [framing/null-structs] [framing/tagged-null-structs].
+# The marks of a null structure [framing/null-structs].
 _NULL, _TAGGED_NULL = -1, 0
 
 # The opaque fields in which consumers put messages of the consumer protocol.

@@ -38,7 +38,7 @@ _HEARTBEATS_A_SESSION = 3
     Check(
         "joining/states-timeouts",
         "The session timeout is at least a second, and a rebalance may take at least as long.",
-        "KIP-62; [joining/updated-timeouts]",
+        "KIP-62; [joining/rebalance-timeout]",
     ),
     Check(
         "assigning/alone",

@@ -86,7 +86,7 @@ async def commit_not_coordinator(run: Run) -> None:
     _commit_check(
         "committing/goes-on-in-rebalance",
         "After REBALANCE_IN_PROGRESS (27) to a commit the client joins again or commits later.",
-        "[offsets/commit-while-completing]",
+        "[offsets/commit-validation]",
     )
 )
 async def commit_in_rebalance(run: Run) -> None:
@@ -163,7 +163,7 @@ async def _fetch_refused(run: Run, action: Action) -> None:
     Check(
         "positions/retries-while-loading",
         "After COORDINATOR_LOAD_IN_PROGRESS (14) OffsetFetch is sent again before reading.",
-        "[offsets/fetch-not-available]",
+        "[offsets/fetch-errors]",
     ),
     protocols=BOTH,
 )
@@ -176,12 +176,12 @@ async def offsets_while_loading(run: Run) -> None:
     Check(
         "positions/looks-up-on-not-coordinator",
         "After NOT_COORDINATOR (16) to OffsetFetch the client asks who coordinates the group.",
-        "[offsets/fetch-not-available]",
+        "[offsets/fetch-errors]",
     ),
     Check(
         "positions/no-reset-on-error",
         "An error to OffsetFetch is not taken for a partition without a committed offset.",
-        "[offsets/fetch-not-available]",
+        "[offsets/fetch-errors]",
     ),
     protocols=BOTH,
 )

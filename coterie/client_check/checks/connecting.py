@@ -86,7 +86,7 @@ _reads_with(
     Check(
         "connecting/uses-versions-of-an-old-broker",
         "No request has a version above those that an old broker announces.",
-        "KIP-35; [framing/unknown-version]",
+        "KIP-35; [framing/served-versions]",
     ),
 )
 async def old_broker(run: Run) -> None:

@@ -109,7 +109,7 @@ def _joins(run: Run, closed: ClientExchange) -> list[ClientExchange]:
 _KEEPS_MEMBERSHIP = Check(
     "disconnects/keeps-membership",
     "A lost connection to the coordinator does not make the client join as a new member.",
-    _SOURCE + "; [joining/disconnects]",
+    _SOURCE + "; [joining/new-member]",
 )
 
 

@@ -132,7 +132,7 @@ def eager(run: Run) -> list[str]:
     Check(
         "committing/before-giving-up",
         "A follower commits what it has read of a partition before another member gets it.",
-        "KIP-62, ConsumerCoordinator.onJoinPrepare; [offsets/commit-while-preparing]",
+        "KIP-62, ConsumerCoordinator.onJoinPrepare; [offsets/commit-validation]",
         ("commits",),
     ),
     Check(
@@ -143,7 +143,7 @@ def eager(run: Run) -> list[str]:
     Check(
         "following/newer-assignment",
         "A follower reads an assignment of a newer version as the newest that it knows.",
-        "[consumer-protocol/newer-versions]",
+        "[consumer-protocol/protocol-type]",
     ),
 )
 async def follower(run: Run) -> None:

@@ -87,7 +87,7 @@ async def join_not_available(run: Run) -> None:
     Check(
         "joining/forgets-unknown-id",
         "After UNKNOWN_MEMBER_ID (25) the client joins with an empty member id.",
-        "[joining/former-member]",
+        "[joining/rejoin]",
         ("version:JoinGroup>=4",),
     )
 )
@@ -167,7 +167,7 @@ refuses_for_good(
     Check(
         "joining/keeps-id-after-lost-answer",
         "When the response to JoinGroup is lost the client joins again with the id that it has.",
-        "KIP-394; [joining/lost-response]",
+        "KIP-394; [joining/rejoin]",
         ("version:JoinGroup>=4",),
     )
 )

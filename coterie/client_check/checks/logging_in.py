@@ -163,7 +163,7 @@ scenario(
     Check(
         "logins/after-a-refusal",
         "A client whose first login was refused reads when a later one succeeds.",
-        "[security/credentials-at-once]",
+        "[security/scram]",
     ),
     title="The first login is refused.",
     is_secured=True,

@@ -28,7 +28,7 @@ async def _next_error(run: Run, error: ErrorCode) -> ClientExchange:
     Check(
         "rejoining/on-rebalance",
         "After REBALANCE_IN_PROGRESS (27) to a heartbeat the client joins again with its id.",
-        "[sessions/heartbeat-while-preparing]",
+        "[sessions/heartbeat]",
     ),
     Check(
         "rejoining/new-generation",
@@ -38,7 +38,7 @@ async def _next_error(run: Run, error: ErrorCode) -> ClientExchange:
     Check(
         "committing/before-rejoin",
         "A client that gives its partitions up for a rebalance commits what it has read before.",
-        "KIP-62, ConsumerCoordinator.onJoinPrepare; [offsets/commit-while-preparing]",
+        "KIP-62, ConsumerCoordinator.onJoinPrepare; [offsets/commit-validation]",
         ("commits",),
     ),
 )
@@ -86,7 +86,7 @@ def _is_cooperative(join: ClientExchange) -> bool:
     Check(
         "rejoining/forgets-unknown-id",
         "After UNKNOWN_MEMBER_ID (25) to a heartbeat the client joins with an empty member id.",
-        "[joining/former-member]",
+        "[joining/rejoin]",
     ),
     Check(
         "committing/not-with-unknown-id",
@@ -97,7 +97,7 @@ def _is_cooperative(join: ClientExchange) -> bool:
     Check(
         "closing/not-with-unknown-id",
         "After UNKNOWN_MEMBER_ID (25) the client does not leave with the id that it has lost.",
-        "[sessions/leave-errors]",
+        "[sessions/leave]",
     ),
 )
 async def removed(run: Run) -> None:

@@ -32,7 +32,7 @@ CONNECTING = (
     Check(
         "connecting/keeps-to-announced-versions",
         "Every request has a version that the broker announces.",
-        "KIP-35; [framing/unknown-version]",
+        "KIP-35; [framing/served-versions]",
     ),
     Check(
         "connecting/well-formed-requests",

@@ -1,7 +1,7 @@
 """One self-contained page of the results: a grid of API x version x situation.
 
 The page holds the results as JSON, and its script draws them, as the page of the pipeline does
-(docs/adr/0022-page-drawn-by-a-script.md). Two results are drawn side by side.
+(docs/adr/0109-front-end.md). Two results are drawn side by side.
 """
 
 import json

@@ -3,7 +3,7 @@
 Facts of the last hour are kept, at most `_MOST_FACTS` of a group and `MOST_FACTS` of all, and
 `_MOST_MARKS` rebalances of a group, which may be older than its facts. A broker
 without a journal says nothing of causes: there a rebalance is what was seen between two looks, and
-its cause is null [console/without-journal].
+its cause is null [console/rows].
 """
 
 from collections import deque

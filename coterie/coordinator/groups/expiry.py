@@ -28,13 +28,13 @@ def expire_group(partition: PartitionState, group: GroupLike, now_ms: int) -> Op
 
     If `EXPIRED_TOGETHER` offsets have expired, there may be more.
 
-    [offsets/sweep] [offsets/group-expiry]
+    [offsets/sweep]
     """
     group_id = group.group_id
     operation = Operation(group_id, [])
     records = operation.records
     pending = partition.logged.pending
-    # An open transaction keeps its group [offsets/expiry-while-pending].
+    # An open transaction keeps its group [offsets/expiry].
     remaining = len(pending.by_group.get(group_id, ()))
     expired_topics = []
     for topic, partitions in partition.logged.offsets.get(group_id, {}).items():
@@ -68,7 +68,7 @@ def expire_group(partition: PartitionState, group: GroupLike, now_ms: int) -> Op
 def _has_expired(
     group: GroupLike, topic: str, value: OffsetCommitValue, now_ms: int, retention_ms: int
 ) -> bool:
-    """Return whether an offset has expired [offsets/expiry] [offsets/expiry-by-own-retention]."""
+    """Return whether an offset has expired [offsets/expiry] [offsets/own-retention]."""
     base_ms = group.expiry_base_ms(topic, value)
     if base_ms is None:
         return False

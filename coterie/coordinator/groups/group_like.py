@@ -83,7 +83,7 @@ class GroupLike:
 
     @property
     def expires(self) -> bool:
-        """Whether it is removed when it has neither members nor offsets [offsets/group-expiry]."""
+        """Whether it is removed when it has neither members nor offsets [offsets/sweep]."""
         return True
 
     @property
@@ -123,7 +123,7 @@ class GroupLike:
         raise NotImplementedError
 
     def is_consuming(self, topic: str) -> bool:
-        """Return whether its members need their offsets of a topic [offsets/delete-subscribed]."""
+        """Return whether its members need their offsets of a topic [offsets/delete]."""
         raise NotImplementedError
 
     def expiry_base_ms(self, topic: str, value: OffsetCommitValue) -> int | None:

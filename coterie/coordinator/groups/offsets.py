@@ -257,7 +257,7 @@ def delete_offsets(
     pending = partition.logged.pending
     topics = []
     for topic in request.topics:
-        # See [offsets/delete-subscribed].
+        # See [offsets/delete].
         in_use = group.is_consuming(topic.name)
         code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if in_use else ErrorCode.NONE
         partitions = []

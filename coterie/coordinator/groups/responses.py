@@ -62,7 +62,7 @@ def fetch_error_response(
 
 
 def _fetch_error(error: ErrorCode) -> ErrorCode:
-    """Return the error as OffsetFetch reports it [offsets/fetch-not-available]."""
+    """Return the error as OffsetFetch reports it [offsets/fetch-errors]."""
     if error is ErrorCode.COORDINATOR_NOT_AVAILABLE:
         return ErrorCode.NOT_COORDINATOR
     return error

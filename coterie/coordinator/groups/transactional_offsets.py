@@ -23,7 +23,7 @@ from coterie.protocol.record_batch_layout import TRANSACTIONAL
 from coterie.protocol.refusals import refusal
 from coterie.protocol.wire import ZERO_UUID
 
-# Kafka does not count the batches of a group log [offsets/transactional-batch].
+# Kafka does not count the batches of a group log [offsets/pending].
 _BASE_SEQUENCE = 0
 
 

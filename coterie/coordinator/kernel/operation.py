@@ -58,6 +58,6 @@ class Operation:
         self.version = 0
 
     def note(self, fact: Fact) -> None:
-        """Add an event for when the records are durable [journal/durable-facts]."""
+        """Add an event for when the records are durable [journal/phases]."""
         assert self.key is not None, "an operation that only reads has no events"
         self.durable_events = [*self.durable_events, Event(self.key, fact)]

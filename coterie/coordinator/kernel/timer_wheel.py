@@ -1,13 +1,12 @@
 """A hierarchical timing wheel of keys and deadlines, without callbacks and without a clock.
 
 Level 1 has 20 slots of 1 ms. A coarser level has slots as long as the whole finer level and exists
-only when a deadline does not fit the finer levels [sessions/timing-wheel]. A slot that receives its
-first entry is queued by the time at which it begins; so advancing costs what is due, and not what
-is armed. Arming costs the number of levels, cancelling is constant.
+only when a deadline does not fit the finer levels (ADR 4). A slot that receives its first entry is
+queued by the time at which it begins; so advancing costs what is due, and not what is armed. Arming
+costs the number of levels, cancelling is constant.
 
 Invariants: an armed key is in exactly one slot; `advance(now)` returns every key whose deadline is
-at or before `now` and no other, in the order of deadlines and then of arming
-[sessions/timer-order].
+at or before `now` and no other, in the order of deadlines and then of arming [sessions/timers].
 """
 
 from collections.abc import Hashable

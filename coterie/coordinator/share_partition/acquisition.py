@@ -300,7 +300,7 @@ class _Taking:
 
 
 def _archive_compacted(partition: SharePartition, fetch_offset: int, base_offset: int) -> None:
-    """Archive what was to be read and is not in the log any more [share-partitions/compacted]."""
+    """Archive what was to be read and is no longer in the log [share-partitions/fetch-offset]."""
     if base_offset <= fetch_offset:
         return
     for batch in partition.batches.within(fetch_offset, base_offset - 1):

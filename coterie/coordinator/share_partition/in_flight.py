@@ -2,7 +2,7 @@
 
 A batch is what was acquired at once, and keeps its borders. Its records share one state until a
 member acknowledges, or can be given, a part of them only; then each record has its own
-[share-partitions/batches-and-records]. Neighbours that are equal share an object all the same: a
+[share-partitions/record-states]. Neighbours that are equal share an object all the same: a
 member that acknowledges record by record would leave one for each.
 
 Invariants: batches are in the order of offsets and do not overlap; the states of a batch cover it

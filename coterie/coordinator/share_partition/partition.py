@@ -209,7 +209,7 @@ class SharePartition:
     def release(self, member_id: str, delivery_limit: int) -> Transition:
         """Release everything that a member has acquired: its session has ended.
 
-        The delivery counts [share-partitions/session-end].
+        The delivery counts [share-partitions/locks].
         """
         transition = Transition(member_id)
         released = [

@@ -1,4 +1,4 @@
-"""Merge the states of records that were written one after another [share-partitions/state-merging].
+"""Merge the states of records that were written one after another [share-partitions/state-log].
 
 Where two states overlap, the one with more deliveries counts, then the one with the larger number:
 a final state wins over AVAILABLE. What is below the start offset is dropped.

@@ -338,7 +338,7 @@ class ShareStateShard(Shard):
     def forget_topics(
         self, is_gone: Callable[[bytes], bool], now_ms: int, effects: _Effects
     ) -> None:
-        """Delete the states of deleted topics [share-partitions/state-deletion].
+        """Delete the states of deleted topics [share-partitions/state-log].
 
         Args:
             is_gone: returns whether the topic of an id was deleted.

@@ -2,7 +2,7 @@
 
 Columns have the names of the facts' fields. Times (`at_ms`, `began_ms`, `last_heard_ms`) become
 timestamps named `_ts`; durations stay milliseconds, and an unknown time of -1 becomes null
-[journal/absent-values].
+[journal/format].
 """
 
 from typing import Any

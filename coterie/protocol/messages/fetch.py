@@ -143,7 +143,7 @@ class FetchResponseAbortedTransaction(Struct):
 
 @struct
 class FetchResponsePartition(Struct):
-    """The record batches of one partition, not decoded [framing/records-field]."""
+    """The record batches of one partition, not decoded."""
 
     partition_index: Int32
     error_code: Int16

@@ -6,13 +6,13 @@ happened; only retention removes them.
 
 A key is an int16 record type and the group id; a value is an int16 version and the body of the fact
 [journal/format]. `FACTS` lists the record types. A fact of another type or version is kept
-undecoded as `UnknownFact` [journal/unknown-facts].
+undecoded as `UnknownFact`.
 
 Conventions of all facts:
 
 * `at_ms`, `began_ms` and `last_heard_ms` are epoch milliseconds of the coordinator's clock, which
-  does not jump while the broker runs; every other `_ms` is a duration [journal/times].
-* An absent id is null, never an empty string [journal/absent-values].
+  does not jump while the broker runs; every other `_ms` is a duration.
+* An absent id is null, never an empty string.
 * `member_id`, `group_instance_id`, `client_id` and `client_host` are those of the member that the
   fact is about; for a rebalance, of the member that caused it.
 * `node_id` is the broker that coordinated the group; -1 for the only one [journal/node].
@@ -73,7 +73,7 @@ class RebalanceBegan(Message):
             "protocols", "owned partitions", "user data", or "opaque" if that is unknown
             [journal/subscription-change].
         requester_client_id, requester_host, requester_principal: the client that sent the request,
-            if it is not the member itself [journal/principal].
+            if it is not the member itself [journal/members].
     """
 
     at_ms: Int64
@@ -103,8 +103,8 @@ class MemberJoined(Message):
         state, generation_id: of the group before it joined.
         member_count: the members including this one.
         protocols: the names of its protocols, in order of preference.
-        client_software_name, client_software_version: from ApiVersions [journal/client-software].
-        principal: null for a client without a login [journal/principal].
+        client_software_name, client_software_version: from ApiVersions [journal/members].
+        principal: null for a client without a login [journal/members].
     """
 
     at_ms: Int64
@@ -140,7 +140,7 @@ class MemberRemoved(Message):
             received a generation.
         reason: the reason that its client, or the administrator, gave (KIP-800).
         requester_client_id, requester_host, requester_principal: the client that sent the request,
-            if it is not the member itself [journal/principal].
+            if it is not the member itself [journal/members].
     """
 
     at_ms: Int64
@@ -321,7 +321,7 @@ class GroupDeleted(Message):
 
     Attributes:
         requester_client_id, requester_host, requester_principal: the administrator
-            [journal/principal].
+            [journal/members].
     """
 
     at_ms: Int64

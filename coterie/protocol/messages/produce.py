@@ -16,7 +16,7 @@ v12  the broker adds the partitions to the transaction (KIP-890)
 v13  topic_id in place of name (KIP-516)
 
 A request with acks=0 has no response. ApiVersions announces v0 to v2 too
-[framing/produce-minimum]; they are served as [framing/older-releases] says.
+[framing/served-versions]; they are served as [framing/older-releases] says.
 """
 
 from coterie.protocol.api_keys import ApiKey
@@ -40,7 +40,7 @@ from coterie.protocol.wire import (
 
 @struct
 class ProduceRequestPartition(Struct):
-    """The record batches for one partition, not decoded [framing/records-field]."""
+    """The record batches for one partition, not decoded."""
 
     index: Int32
     records: Records | None

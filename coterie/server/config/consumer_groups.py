@@ -1,6 +1,6 @@
 """The settings of consumer groups: what is checked at the start, and what a group has.
 
-[settings/consumer-groups]
+[settings/groups]
 """
 
 from collections.abc import Mapping

@@ -1,8 +1,8 @@
 """Where the broker listens, what address it advertises, and where it keeps its data.
 
 The settings `listeners`, `advertised.listeners`, `log.dirs` and `log.dir` mean what they mean in
-Kafka [settings/listeners] [settings/data-directory]. The options of `coterie serve` replace them,
-and every replaced setting is reported [settings/options-replace].
+Kafka [settings/listeners]. The options of `coterie serve` replace them, and every replaced setting
+is reported [settings/options-replace].
 """
 
 from typing import NamedTuple

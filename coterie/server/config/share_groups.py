@@ -1,6 +1,6 @@
 """The settings of share groups: what is checked at the start, and what a group has.
 
-[settings/share-groups]
+[settings/groups]
 """
 
 from collections.abc import Mapping

@@ -162,7 +162,7 @@ def _unknown(name: str) -> str:
 
 
 def _unite_ids(settings: dict[str, Given]) -> None:
-    """Treat broker.id as the older name of node.id [settings/ids]."""
+    """Treat broker.id as the older name of node.id [settings/sources]."""
     older, node = settings.get("broker.id"), settings.get("node.id")
     if older is None or int(older.value) == -1:
         return

@@ -1,6 +1,6 @@
 """The settings of streams groups: what is checked at the start, and what a group has.
 
-[settings/streams-groups]
+[settings/groups]
 """
 
 from collections.abc import Mapping

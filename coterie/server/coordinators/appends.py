@@ -2,7 +2,7 @@
 
 All operations that one turn of the event loop queues for a partition become one write
 [group-log/batches]. A batch has at most the size that a Kafka broker accepts, and all records of an
-operation are in one batch [coordinator/operation].
+operation are in one batch [coordinator/durable-responses].
 
 Invariants: the coordinator learns of appends in the order in which it queued them, partition by
 partition. After the first failed write or sync a partition acknowledges nothing more. What was

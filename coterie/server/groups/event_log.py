@@ -2,7 +2,7 @@
 
 Heartbeats, commits and fetches make no events. The lines of one second are limited, and omitted
 ones are counted in one line, so a storm of rebalances neither fills a disk nor costs more than the
-rebalances themselves. At level debug nothing is omitted [journal/bounded-log-lines].
+rebalances themselves. At level debug nothing is omitted [journal/best-effort].
 """
 
 from collections.abc import Sequence

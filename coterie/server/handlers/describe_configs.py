@@ -62,7 +62,7 @@ def _answer(
     # Kafka answers equal resources as often as they are named. A broker has so many settings that a
     # small request would be answered with gigabytes, so their number is limited here.
     times: Counter[tuple[Any, ...]] = Counter()
-    # One unsupported resource fails all of them [settings/describe-unsupported].
+    # One unsupported resource fails all of them [settings/described-values].
     is_supported = all(each.resource_type in _RESOURCES for each in request.resources)
     results = []
     for each in request.resources:

@@ -2,7 +2,7 @@
 
 [coordinator/find-coordinator] The topic of the transaction coordinator is created by the first
 request for it, which clients repeat [transactions/topic]; so is that of the share coordinator
-[share-partitions/state-topic].
+[share-partitions/state-placement].
 """
 
 from coterie.coordinator.share_state.service import is_coordinator_key

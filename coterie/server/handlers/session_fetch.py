@@ -58,7 +58,7 @@ def _is_too_long(wanted: FetchPartition) -> bool:
     """Return whether no topic can have its name.
 
     The request that opens a session gets an answer for it, but no session keeps it: clients must
-    not fill the memory with names [data-plane/session-limits].
+    not fill the memory with names [data-plane/session-eviction].
     """
     return len(wanted.topic) > MAX_NAME_LENGTH
 

@@ -6,7 +6,7 @@ the request waits meanwhile, and mutes its connection. Older versions are verifi
 
 The coordinator is asked again at the append of each such batch, because the transaction may have
 ended meanwhile: no record may be appended behind the marker that ends its transaction
-[data-plane/no-append-behind-a-marker].
+[data-plane/transactional-batches].
 """
 
 import struct

@@ -2,7 +2,7 @@
 
 A log is left alone while it is loaded, after it has failed, and once its topic is deleted. A failed
 cleaning is logged and leaves the log untouched. It is retried after a minute, then after twice that
-time, up to an hour; after damage it is not retried before the next start [compaction/failure].
+time, up to an hour; after damage it is not retried before the next start [compaction/steps].
 """
 
 from collections.abc import Iterator

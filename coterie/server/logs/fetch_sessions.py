@@ -38,7 +38,7 @@ _KAFKA_TABLES = 8
 # has existed for longer must yield to a larger one. As in Kafka, where it is not a setting either.
 EVICTION_MS = 120_000
 
-# The most partitions in all sessions: each takes about 800 bytes [data-plane/session-limits].
+# The most partitions in all sessions: each takes about 800 bytes [data-plane/session-eviction].
 MAX_SESSION_PARTITIONS = 100_000
 
 # A partition of a session: name or id of the topic, and its number.

@@ -193,7 +193,7 @@ class Read:
     def _diverging(
         self, partition: Partition, wanted: FetchPartition
     ) -> FetchResponsePartition | None:
-        """Return where the client's log and this one diverge [data-plane/diverging-epoch]."""
+        """Return where the client's log and this one diverge [data-plane/epoch-end-offset]."""
         epoch, epoch_end = partition.end_of_epoch(wanted.last_fetched_epoch)
         if epoch_end < 0:
             return self._error(wanted, ErrorCode.OFFSET_OUT_OF_RANGE)

@@ -81,7 +81,7 @@ def check_not_prohibited(name: str) -> None:
 
 
 def collision_key(name: str) -> str:
-    """Return the form of a name in which colliding names are equal [topics/name-collisions]."""
+    """Return the form of a name in which colliding names are equal [topics/legal-names]."""
     return name.replace(".", "_")
 
 
@@ -154,7 +154,7 @@ def check_settings(values: Mapping[str, str | None]) -> None:
 
 
 def check_replicas(broker_ids: Sequence[int], node_ids: Collection[int]) -> None:
-    """Check the brokers that are to hold the replicas of one partition [topics/replication].
+    """Check the brokers that are to hold the replicas of one partition [topics/creation-checks].
 
     Raises:
         TopicRefused: there are none, one is repeated, or one is not in the cluster
@@ -230,7 +230,7 @@ def _check_assignments(asked: "CreateTopicsRequestTopic", node_ids: Collection[i
 def internal_overrides(name: str, config: Config) -> dict[str, str]:
     """Return the settings of its own that an internal topic begins with.
 
-    [topics/offsets-topic] [transactions/topic] [share-partitions/state-topic]
+    [topics/offsets-topic] [transactions/topic] [share-partitions/state-placement]
     """
     if name == OFFSETS_TOPIC:
         return {

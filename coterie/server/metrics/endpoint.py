@@ -1,7 +1,7 @@
 """`GET /metrics`: the ASGI application that Prometheus scrapes.
 
 `prometheus_client` negotiates the format with the scraper and renders the metrics. Concurrent
-scrapes share one collection [metrics/collected-in-slices].
+scrapes share one collection.
 """
 
 import asyncio

@@ -2,8 +2,7 @@
 
 State that changes anyway (groups, logs, connections) is counted during the scrape, in slices
 between which the event loop serves other connections. Events are counted in plain integers where
-they happen. The names follow [metrics/names] and [metrics/stable-names], the slices
-[metrics/collected-in-slices]. Those of several brokers are in `cluster_metrics`.
+they happen. The names follow [metrics/names]. Those of several brokers are in `cluster_metrics`.
 """
 
 from collections import Counter
@@ -193,7 +192,7 @@ def _group_events(groups: "GroupRuntime") -> Iterator[Metric]:
 
 
 async def _logs(shared: "SharedParts") -> list[Metric]:
-    """Return sizes by topic [metrics/sizes-by-topic]."""
+    """Return sizes by topic [metrics/group-metrics]."""
     sizes: list[tuple[str, float]] = []
     segments: list[tuple[str, float]] = []
     offsets: list[tuple[str, float]] = []

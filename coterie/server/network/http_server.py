@@ -7,7 +7,7 @@ signals nor configures logging here: both belong to the process.
 Importing this module takes a tenth of a second, so only a broker that serves HTTP imports it.
 
 Invariants: a connection lives `DEADLINE_S` at most, unless an application has other bounds; the
-headers of a request and the number of connections are bounded [metrics/one-request-per-connection].
+headers of a request and the number of connections are bounded [metrics/access].
 """
 
 import asyncio

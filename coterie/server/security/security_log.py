@@ -218,7 +218,7 @@ class SecurityLog:
     # --- rewriting --------------------------------------------------------------------------------
 
     def _rewrite_if_needed(self) -> None:
-        """Begin to rewrite the file if more than half of it is garbage [security/log-rewriting]."""
+        """Begin to rewrite the file if more than half of it is garbage [security/log]."""
         file = self._file
         if self._busy or file.failure is not None or file.size_bytes < self._look_bytes:
             return

@@ -1,7 +1,7 @@
 """The runtime of the share coordinator: its topic, requests to it, and the length of its log.
 
 `__share_group_state` is created when a client looks for a share coordinator, or when a share group
-has its first member [share-partitions/state-topic].
+has its first member [share-partitions/state-placement].
 """
 
 from collections.abc import Callable

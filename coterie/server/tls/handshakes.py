@@ -1,4 +1,4 @@
-"""How many handshakes of a listener are done at a time [security/handshake-limit].
+"""How many handshakes of a listener are done at a time [security/login-deadline].
 
 Peers that stop half-way through a handshake must keep nobody out: a handshake that takes long ends
 when others wait. What waits too long is closed by the sweep of `ConnectionQuotas`.

@@ -1,6 +1,6 @@
 """A slice of the drawn stories: `python -m tests.story.drawn` judges hundreds of clusters.
 
-The limits are below the measured figures (docs/pipeline-tables.md), because two clusters have few
+The limits are below the measured figures (docs/pipeline.md), because two clusters have few
 findings of each rule.
 """
 

@@ -140,7 +140,7 @@ def test_silences_are_shaded_and_replacements_marked(browser: Browser, tmp_path:
 
 
 def test_dragging_zooms_every_drawing_and_the_rebalances(browser: Browser, page: Path) -> None:
-    """[report/chosen-time]"""
+    """[report/drawn-on-opening]"""
     tab = opened(browser, page)
     fields = "[...document.querySelectorAll('.range input')].map(each => each.value)"
     whole = tab.value(fields)
@@ -217,7 +217,7 @@ def test_finger_chooses_a_time(browser: Browser, page: Path) -> None:
 
 
 def test_reader_in_utc_sees_each_time_once(browser: Browser, page: Path) -> None:
-    """[report/local-time]"""
+    """[report/drawn-on-opening]"""
     tab = opened(browser, page, zone="UTC")
     assert "UTC+" not in tab.value("document.body.innerText")
 

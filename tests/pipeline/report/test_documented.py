@@ -12,21 +12,19 @@ pytest.importorskip("pyspark", reason="needs pip install coterie[pipeline]")
 from coterie.cli.pipeline import PipelineCommands
 from coterie.pipeline.findings.across import RULES
 from coterie.pipeline.tables import TABLES
+from documentation.reference.pipeline_tables import EVERY_TABLE
+from documentation.reference.pipeline_tables import described as of_columns
 
 DOCS = Path(__file__).parents[3] / "docs"
 TEXT = (DOCS / "pipeline.md").read_text(encoding="utf-8")
-TABLES_TEXT = (DOCS / "pipeline-tables.md").read_text(encoding="utf-8")
-# A line has one column with what it means, or several that need no text.
-LEADING_NAMES = re.compile(r"^\* ((?:`\w+`(?:, )?)+)", re.MULTILINE)
 SAME_AS_LOG_RECORDS = ("journal_records", "share_state_records")
 
 
 def test_every_table_is_described_with_its_columns_in_order() -> None:
-    parts = re.split(r"^### (\w+)$", TABLES_TEXT, flags=re.MULTILINE)[1:]
-    described = {
-        name: re.findall(r"`(\w+)`", " ".join(LEADING_NAMES.findall(body.partition("\n## ")[0])))
-        for name, body in zip(parts[::2], parts[1::2], strict=True)
-    }
+    described: dict[str, list[str]] = {}
+    for table, columns, _ in of_columns():
+        if table != EVERY_TABLE:
+            described.setdefault(table, []).extend(columns)
     for name in SAME_AS_LOG_RECORDS:
         assert described[name] == []
         described[name] = described["log_records"]
@@ -34,7 +32,7 @@ def test_every_table_is_described_with_its_columns_in_order() -> None:
 
 
 def test_every_rule_is_described_with_its_severity() -> None:
-    text = TABLES_TEXT.partition("\n## Findings\n")[2]
+    text = TEXT.partition("\n## Findings\n")[2].partition("\n## ")[0]
     parts = re.split(r"^(Critical|Warning|Info):$", text, flags=re.MULTILINE)[1:]
     described = {
         name: severity.lower()

@@ -1,7 +1,7 @@
 """Groups with epochs in the tables of both engines, on the terminal, on the page and in a replay,
 from the logs of our coordinator: a consumer group (KIP-848), and a streams group of another input.
 
-Rules: [report/epochs] [report/tasks].
+Rules: [report/epochs].
 """
 
 from pathlib import Path

@@ -1,7 +1,7 @@
 """A streams group (KIP-1071) on the terminal, on the page, in findings, checks and a replay, from
 the logs of our coordinator; test_epochs.py has it in the tables of both engines.
 
-Rules: [pipeline/streams-tasks] [report/tasks].
+Rules: [pipeline/streams-tasks] [report/epochs].
 """
 
 from pathlib import Path
@@ -85,13 +85,13 @@ def test_commits_are_compared_with_the_owners_of_tasks(output: str) -> None:
 
 
 def test_only_commits_of_partitions_that_no_task_reads_are_reported(output: str) -> None:
-    """[pipeline/owned-commits]"""
+    """[pipeline/checks]"""
     found = [(each.rule, each.severity) for each in check(LocalEngine(), Store.reading(output))]
     assert found == [("commits_of_owned_partitions", WARNING)]
 
 
 def test_task_with_two_owners_breaks_a_rule(tmp_path: Path) -> None:
-    """[pipeline/one-owner]"""
+    """[pipeline/checks]"""
     story = held_back()
     plant(
         story,
@@ -125,7 +125,7 @@ def test_replays_say_what_they_do_not_do(data: str, output: str) -> None:
 
 
 def test_page_has_a_lane_for_each_task_and_copy(output: str) -> None:
-    """[report/tasks]"""
+    """[report/epochs]"""
     shown = page_data(read_content(Store.reading(output)))
     (group,) = [each for each in shown["groups"] if each["id"] == "g"]
     assert group["tasks"]

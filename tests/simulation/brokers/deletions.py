@@ -80,7 +80,7 @@ def group_deleter(world: "World", name: str) -> Steps:
             if fill is _commit_all and world.chance.random() < 0.6:
                 yield from _delete_offset(world, group_id)
             # A classic member that has left is there again if that was not yet in the log; a group
-            # without offsets may be removed by itself [offsets/group-expiry].
+            # without offsets may be removed by itself [offsets/sweep].
             other = {
                 _be_classic: ErrorCode.NON_EMPTY_GROUP,
                 _be_consumer: ErrorCode.GROUP_ID_NOT_FOUND,

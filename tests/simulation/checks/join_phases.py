@@ -97,7 +97,7 @@ class JoinPhases:
 
     def deleted(self, call: Call, response: Any) -> None:
         """Check that offsets of subscribed topics, and no others, are refused."""
-        rule = "[offsets/delete-subscribed]"
+        rule = "[offsets/delete]"
         topics = call.notes["topics"]
         for topic in response.topics:
             for each in topic.partitions:
@@ -261,7 +261,7 @@ class JoinPhases:
             require(not absent, rule, f"the phase ends without {absent}: {group}")
             require(not group.pending_joins, rule, f"the phase ends without pending ids: {group}")
         leader_present = group.leader in present
-        require(leader_present, "[joining/leader-election]", f"an absent leader leads: {group}")
+        require(leader_present, "[joining/leader-succession]", f"an absent leader leads: {group}")
         self.topics[group.group_id] = _subscribed_topics(group)
         candidates: list[Member] = list(members.values())
         chosen = chosen_protocol(candidates)

@@ -81,7 +81,7 @@ def identity(group: Group, member_id: str, instance: str | None) -> E:
 
 
 def chosen_protocol(members: list[Member]) -> str:
-    """Return the protocol with the most votes [joining/protocol-choice] [joining/equal-votes]."""
+    """Return the protocol with the most votes [joining/protocol-choice]."""
     common = set.intersection(*({name for name, _ in each.protocols} for each in members))
     votes = [next(name for name, _ in each.protocols if name in common) for each in members]
     return min(set(votes), key=lambda name: (-votes.count(name), name))

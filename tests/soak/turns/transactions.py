@@ -52,7 +52,7 @@ def _of_many_partitions(session: Session) -> Iterator[Verb]:
                     api, version, deep=deep
                 ),
                 version=version,
-            )
+            )._replace(is_needed=True)
     api = ApiKey.END_TXN
     yield session.verb(
         "EndTxn of a transaction of all partitions",

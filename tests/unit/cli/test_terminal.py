@@ -1,6 +1,6 @@
 """What commands print on a terminal of 100 or 80 columns, and into a pipe that is closed early.
 
-Rules: [terminal/suggestion], [terminal/head].
+Rules: [terminal/head].
 """
 
 import fcntl

@@ -28,6 +28,7 @@ BODIES: dict[str, Any] = {
     "POST /groups/{group_id}/wait/rebalanced": {"since_generation": 1, "timeout_s": 0.01},
     "POST /groups/{group_id}/wait/acquired": {"timeout_s": 0.01},
     "POST /groups/{group_id}/wait/acknowledged": {"timeout_s": 0.01},
+    "POST /groups/{group_id}/wait/tasks": {"timeout_s": 0.01},
     "POST /groups/{group_id}/wait/archived": {"offsets": {"orders-0": 1}, "timeout_s": 0.01},
     "POST /groups/{group_id}/settings": {"settings": {"share.auto.offset.reset": "earliest"}},
     "POST /cluster/metadata_delay": {"milliseconds": 1},

@@ -2,7 +2,7 @@
 
 No client can observe either: a group is Dead when its partition is given up, and then the partition
 refuses the request first. Kafka's unit tests have these cases too (scenarios S7, S71, S72, S86 and
-S92 of COVERAGE.md), as a second line of defence.
+S92 of scenarios.tsv), as a second line of defence.
 
 Rules: [coordinator/unload], [static-membership/replacement-without-members].
 """

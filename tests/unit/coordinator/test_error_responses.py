@@ -115,7 +115,7 @@ def test_refused_commit_has_the_error_on_every_partition(version: int) -> None:
 
 @pytest.mark.parametrize("version", [1, 2, 7, 8, 10])
 def test_fetch_never_reports_coordinator_not_available(version: int) -> None:
-    """[offsets/fetch-not-available]"""
+    """[offsets/fetch-errors]"""
     refused = SERVED_TYPES.error_response(
         REQUESTS[ApiKey.OFFSET_FETCH], ErrorCode.COORDINATOR_NOT_AVAILABLE, version
     )

@@ -35,7 +35,7 @@ def pair() -> EventHarness:
 
 
 def test_arrival_has_the_software_of_the_client() -> None:
-    """[journal/client-software]"""
+    """[journal/members]"""
     harness = EventHarness()
     harness.join("old")
     assert_fields(harness.take_facts()[0], client_software_name=None, client_software_version=None)
@@ -47,7 +47,7 @@ def test_arrival_has_the_software_of_the_client() -> None:
 
 
 def test_arrival_has_the_principal_of_a_login() -> None:
-    """[journal/principal]"""
+    """[journal/members]"""
     harness = EventHarness()
     harness.join("anonymous")
     assert_fields(harness.take_facts()[0], principal=None)
@@ -60,7 +60,7 @@ def test_arrival_has_the_principal_of_a_login() -> None:
 
 
 def test_first_generation_makes_these_facts() -> None:
-    """[journal/phases] [journal/times]"""
+    """[journal/phases] [journal/format]"""
     harness = EventHarness(group_initial_rebalance_delay_ms=3_000)
     harness.join("c1")
     joined, began = harness.take_facts()
@@ -406,7 +406,7 @@ def test_member_that_the_size_gate_refuses_is_removed() -> None:
 
 
 def test_deletion_is_a_fact_once_it_is_durable(pair: EventHarness) -> None:
-    """[journal/durable-facts]"""
+    """[journal/phases]"""
     from coterie.protocol.messages.delete_groups import DeleteGroupsRequest
 
     pair.commit("c1 commits", 7, member_id=pair.id_of("c1"), generation_id=1, partitions=(0, 1))
@@ -452,7 +452,7 @@ def test_unload_says_why(harness: EventHarness) -> None:
 
 
 def test_heartbeats_and_commits_make_no_events(pair: EventHarness) -> None:
-    """[journal/no-routine-facts]"""
+    """[journal/phases]"""
     for _ in range(10):
         pair.heartbeat(pair.id_of("c1"), 1)
         pair.heartbeat("unknown", 1)

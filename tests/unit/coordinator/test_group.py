@@ -1,7 +1,7 @@
 """The group as a data structure: transitions, counters, votes, replacement of static members.
 
 The cases are those of Kafka's own unit tests of the classic group (scenarios S45 to S51 of
-COVERAGE.md). What clients can observe is shown by transcripts.
+scenarios.tsv). What clients can observe is shown by transcripts.
 """
 
 import itertools

@@ -8,7 +8,7 @@ from tests.unit.coordinator.harness import UnitHarness
 
 
 def test_group_has_a_limited_number_of_pending_members(monkeypatch: pytest.MonkeyPatch) -> None:
-    """[joining/pending-member-limit]"""
+    """[joining/pending-member]"""
     monkeypatch.setattr(join, "MAX_PENDING_JOINS", 2)
     harness = UnitHarness()
     for name in ("a", "b"):

@@ -3,7 +3,7 @@
 A log is applied in three ways: record by record, by the reader of a load, and by a model that keeps
 the log offset of each commit as Kafka does. All of them agree, also in what follows.
 
-Rules: [offsets/expiry-while-pending].
+Rules: [offsets/expiry].
 """
 
 from pathlib import Path
@@ -229,7 +229,7 @@ def test_log_that_kafka_wrote() -> None:
 
 
 def test_batches_have_the_form_of_those_that_kafka_wrote() -> None:
-    """[offsets/transactional-batch] [transactions/marker-batches]"""
+    """[offsets/pending] [transactions/marker-batches]"""
     log = KAFKA_LOG.read_bytes()
     for position, header in iterate_batches(log):
         records = decode_records(log, header, position)

@@ -1,9 +1,8 @@
 """The purgatory: every operation ends once, by an event or by time, and nothing remains of it.
 
-Scenarios S150 to S153 of COVERAGE.md.
+Scenarios S150 to S153 of tests/transcripts/scenarios.tsv.
 
-Rules: [sessions/timers], [sessions/one-timer-per-key], [sessions/lazy-session-timers],
-[sessions/one-completion].
+Rules: [sessions/timers], [sessions/session-timeout].
 """
 
 from coterie.coordinator.groups.classic.timers import TimerKind

@@ -1,6 +1,6 @@
 """The timing wheel: order, overflow between levels, turns of a level, jumps, the far future.
 
-Scenarios S144, S149 and S154 of COVERAGE.md. Random sequences are in
+Scenarios S144, S149 and S154 of tests/transcripts/scenarios.tsv. Random sequences are in
 tests/property/test_timer_wheel.py.
 """
 

@@ -1,6 +1,6 @@
 """Frames and headers: encoding, decoding, and the refusal of malformed ones.
 
-Rules: [framing/frame-length], [framing/api-versions-header].
+Rules: [framing/frame-length], [framing/response-header].
 """
 
 import tracemalloc

@@ -144,14 +144,14 @@ def test_keys_and_values_have_kafkas_bytes(name: str) -> None:
 
 
 def test_a_null_classic_member_is_marked_as_by_kafka() -> None:
-    """[framing/tagged-null-structs]"""
+    """[framing/null-structs]"""
     assert encode_key(_MEMBER_KEY).hex() == "0005000367727000026d31"
     assert decode_value(_MEMBER_KEY, bytes.fromhex(_MEMBER_HEX)) == _SUBSCRIPTION
     assert encode_value(_SUBSCRIPTION).hex() == _MEMBER_HEX
 
 
 def test_a_member_without_the_mark_is_a_classic_member() -> None:
-    """[framing/tagged-null-structs]"""
+    """[framing/null-structs]"""
     member = decode_value(_MEMBER_KEY, bytes.fromhex(_MEMBER_BARE))
     assert isinstance(member, ConsumerGroupMemberMetadataValue)
     without = ClassicMemberMetadata(session_timeout_ms=0, supported_protocols=[])

@@ -1,6 +1,6 @@
 """Records of the journal: their bytes never change, and unknown ones are kept undecoded.
 
-Rules: [journal/format], [journal/unknown-facts], [journal/absent-values].
+Rules: [journal/format].
 """
 
 import pytest

@@ -1,6 +1,6 @@
 """The four codecs: what Java clients write is read, and decompression bombs are refused.
 
-Rules: [record-batch/decompression-limits].
+Rules: [record-batch/bounded-decoding].
 """
 
 import gzip

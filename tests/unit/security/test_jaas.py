@@ -1,6 +1,6 @@
 """The text of a JAAS configuration: what Kafka reads, and what it refuses.
 
-Rules: [security/login-modules].
+Rules: [security/login-settings].
 """
 
 import pytest

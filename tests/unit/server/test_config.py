@@ -234,7 +234,7 @@ class TestKnownNames:
 
 
 class TestIds:
-    """[settings/ids]"""
+    """[settings/sources]"""
 
     @pytest.mark.parametrize(
         ("properties", "node_id"),

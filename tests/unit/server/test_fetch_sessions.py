@@ -343,7 +343,7 @@ class TestEviction:
 
 
 class TestLimits:
-    """The rule [data-plane/session-limits]."""
+    """The rule [data-plane/session-eviction]."""
 
     def test_partitions_of_all_sessions_are_limited(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(fetch_sessions, "MAX_SESSION_PARTITIONS", 10)

@@ -2,8 +2,8 @@
 
 Rules: [connections/disconnect], [data-plane/first-batch], [data-plane/long-poll],
 [data-plane/fetch-offset], [data-plane/isolation], [data-plane/current-leader-epoch],
-[data-plane/diverging-epoch], [data-plane/list-offsets], [data-plane/delete-records],
-[data-plane/epoch-end-offset], [data-plane/epoch-after-cut].
+[data-plane/epoch-end-offset], [data-plane/list-offsets], [data-plane/delete-records],
+[data-plane/epoch-after-cut].
 """
 
 from typing import Any

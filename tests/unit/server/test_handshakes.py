@@ -75,7 +75,7 @@ class TestDeadline:
 
 
 class TestLimit:
-    """[security/handshake-limit]"""
+    """[security/login-deadline]"""
 
     def test_stopped_handshakes_keep_nobody_out(
         self, files: Files, monkeypatch: pytest.MonkeyPatch

@@ -245,7 +245,7 @@ class TestLoopback:
 
 
 class TestDataDirectory:
-    """[settings/data-directory]"""
+    """[settings/options-replace]"""
 
     @pytest.mark.parametrize(
         ("properties", "directory"),

@@ -147,7 +147,7 @@ def test_what_is_not_stored_is_not_acknowledged(
 
 
 def test_users_log_in_at_once_and_until_they_are_deleted() -> None:
-    """[security/credentials-at-once]"""
+    """[security/scram]"""
 
     def log_in(client: LoginClient) -> int:
         assert client.handshake("SCRAM-SHA-256").error_code == 0

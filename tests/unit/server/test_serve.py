@@ -1,6 +1,6 @@
 """`coterie serve` as a process: the ready line, refusals, signals, exit codes.
 
-Rules: [connections/listening], [connections/stop], [terminal/ports-first].
+Rules: [connections/listening], [connections/stop], [settings/listeners].
 """
 
 import importlib.metadata

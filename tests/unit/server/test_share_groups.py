@@ -120,7 +120,7 @@ def test_group_is_deleted_when_its_state_is() -> None:
 
 
 def test_state_of_a_deleted_topic_is_forgotten() -> None:
-    """[share-groups/topic-deletion]"""
+    """[share-groups/initialization]"""
     members = Members()
     members.beat(0, ["foo"])
     request = DeleteTopicsRequest(
@@ -163,7 +163,7 @@ def test_settings_of_a_group_hold_from_the_next_heartbeat_on() -> None:
     ],
 )
 def test_settings_that_contradict_are_refused_at_the_start(values: dict[str, str]) -> None:
-    """[settings/share-groups]"""
+    """[settings/groups]"""
     with pytest.raises(InvalidValue, match=r"group\.share"):
         Config(values)
 

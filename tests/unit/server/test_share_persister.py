@@ -144,7 +144,7 @@ def test_requests_that_wait_are_given_up_soon_after_the_first() -> None:
 
 
 def test_broker_that_stops_in_order_releases_what_its_members_hold() -> None:
-    """[share-partitions/session-end] The delivery counts; nothing is left that ends later."""
+    """[share-partitions/locks] The delivery counts; nothing is left that ends later."""
     sharing = Coordinated(2)
     one, two = sharing.member("one"), sharing.member("two")
     assert one.acquire(max_wait_ms=500) == [(0, 1, 1)]

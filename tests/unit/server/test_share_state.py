@@ -101,7 +101,7 @@ def read(client: Client, topic_id: bytes, partition: int = 0) -> tuple[int, int,
 
 
 def test_topic_is_created_by_the_first_search_for_a_coordinator() -> None:
-    """[share-partitions/state-topic]"""
+    """[share-partitions/state-placement]"""
     broker = make_broker(SETTINGS)
     client = Client(broker)
     malformed = ["g", "g:1", "g:x:1", "g:AAAAAAAAAAEAAAAAAAAAAg:x", ":AAAAAAAAAAEAAAAAAAAAAg:1"]

@@ -206,7 +206,7 @@ def test_settings_of_a_group_hold_from_the_next_heartbeat_on() -> None:
     ],
 )
 def test_settings_that_contradict_are_refused_at_the_start(values: dict[str, str]) -> None:
-    """[settings/streams-groups]"""
+    """[settings/groups]"""
     with pytest.raises(InvalidValue, match=r"group\.streams"):
         Config(values)
 

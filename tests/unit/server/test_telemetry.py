@@ -102,7 +102,7 @@ def test_setting_announces_telemetry() -> None:
 def test_reporter_that_receives_metrics_announces_telemetry(
     reporters: str, is_announced: bool
 ) -> None:
-    """[telemetry/announced]"""
+    """[telemetry/counted]"""
     for settings in ({"metric.reporters": reporters}, {}):
         client = Client(make_broker(settings))
         if not settings:
@@ -182,7 +182,7 @@ class TestSubscriptions:
 
 
 class TestIntervals:
-    """[telemetry/intervals]"""
+    """[telemetry/pushes]"""
 
     def test_subscription_can_be_got_once_in_an_interval(self, client: Client) -> None:
         assert get(client, SOME_ID).error_code == ErrorCode.NONE
@@ -240,7 +240,7 @@ def test_pushes_are_checked_and_counted() -> None:
 
 
 def test_clients_that_are_kept_have_a_limit(client: Client) -> None:
-    """[telemetry/clients]"""
+    """[telemetry/counted]"""
     client.broker.telemetry.most_clients = 2
     first, second, third = (bytes([number]) * 16 for number in (2, 3, 4))
     for each in (first, second):

@@ -1,7 +1,7 @@
 """Produce inside a transaction; the answers are those of Kafka 4.3.1.
 
 Rules: [data-plane/transactional-batches], [data-plane/transactional-errors],
-[data-plane/no-append-behind-a-marker], [transactions/adding-again].
+[transactions/adding-again].
 """
 
 from typing import Any

@@ -2,7 +2,7 @@
 
 The answers are those of Kafka 4.3.1.
 
-Rules: [offsets/pending], [offsets/marker], [offsets/transactional-batch].
+Rules: [offsets/pending], [offsets/marker].
 """
 
 from collections.abc import Callable
@@ -222,7 +222,7 @@ def test_missing_partitions_come_first_and_need_no_transaction() -> None:
 
 
 def test_epoch_before_that_of_a_marker_is_refused() -> None:
-    """[offsets/transactional-epoch]"""
+    """[offsets/transactional-checks]"""
     client = make_client()
     end(client.broker, committed=True, epoch=3)
     # Before the marker is written, and after it.
@@ -249,7 +249,7 @@ def test_marker_of_a_partition_that_is_not_served() -> None:
 
 @pytest.mark.parametrize("killed", [False, True])
 def test_pending_offsets_survive_a_restart(*, killed: bool) -> None:
-    """[offsets/pending-after-restart]"""
+    """[offsets/pending]"""
     client = make_client()
     client.call(commit(1, (0, 1)), 3)
     end(client.broker, committed=True)

@@ -1,4 +1,4 @@
-"""Failures and other events during a cleaning leave a good log [compaction/failure]."""
+"""Failures and other events during a cleaning leave a good log [compaction/steps]."""
 
 import errno
 

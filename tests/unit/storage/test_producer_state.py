@@ -1,7 +1,7 @@
 """Sequences, epochs and transactions of producers, in memory.
 
-Rules: [data-plane/duplicate-batch], [data-plane/sequence-numbers], [data-plane/producer-limits],
-[data-plane/markers].
+Rules: [data-plane/duplicate-batch], [data-plane/sequence-numbers],
+[data-plane/producer-expiration], [data-plane/markers].
 """
 
 import random

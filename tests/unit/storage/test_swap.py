@@ -1,4 +1,4 @@
-"""Interrupted cleanings, ours and Kafka's, are finished or discarded [compaction/swap-recovery]."""
+"""Interrupted cleanings, ours and Kafka's, are finished or discarded [compaction/swap]."""
 
 import pytest
 

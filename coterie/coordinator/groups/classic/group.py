@@ -264,10 +264,10 @@ class Group(GroupLike):
         )
 
     def select_protocol(self) -> str:
-        """Return the protocol of the next generation [joining/protocol-choice].
+        """Return the protocol of the next generation.
 
         Every member votes for the first of its protocols that all members support. Of equal votes
-        the name that sorts first wins [joining/equal-votes].
+        the name that sorts first wins [joining/protocol-choice].
         """
         assert self.members, "a group without members has no protocol"
         everyone = len(self.members)
@@ -308,7 +308,7 @@ class Group(GroupLike):
         return self._subscribed_topics
 
     def is_subscribed(self, topic: str) -> bool:
-        """Return whether the group subscribes to a topic [offsets/unknown-subscriptions]."""
+        """Return whether the group subscribes to a topic [offsets/subscribed-topics]."""
         topics = self.subscribed_topics()
         if topics is None:
             return self.protocol_type == CONSUMER_PROTOCOL_TYPE

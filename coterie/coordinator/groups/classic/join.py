@@ -33,7 +33,7 @@ from coterie.protocol.messages.join_group import JoinGroupRequest, JoinGroupResp
 from coterie.protocol.messages.journal_records import MemberJoined
 
 # The most pending members of a group: each takes an entry and a timer for up to a session timeout
-# [joining/pending-member-limit].
+# [joining/pending-member].
 MAX_PENDING_JOINS = 10_000
 
 _REBALANCING = (GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE)
@@ -188,7 +188,7 @@ def _rejoin(step: Step, request: JoinGroupRequest, member: Member) -> None:
     assert state is not GroupState.DEAD, f"{group} was given up"
     assert step.context.to is not None, "a delayed join has an address"
     if state is GroupState.COMPLETING_REBALANCE and not changed:
-        # Its first response may have been lost [joining/lost-response].
+        # Its first response may have been lost [joining/rejoin].
         roster = join_roster(group) if is_leader else []
         step.effects.response = join_response(group, member, roster)
         return

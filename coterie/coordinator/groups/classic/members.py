@@ -48,7 +48,7 @@ def recorded_reason(reason: str | None) -> str | None:
 
 
 def start_session(step: Step, member: Member, timeout_ms: int) -> None:
-    """Let a member's session end `timeout_ms` from now [sessions/lazy-session-timers]."""
+    """Let a member's session end `timeout_ms` from now [sessions/session-timeout]."""
     extend_session(step, member, TimerKind.SESSION, timeout_ms)
 
 
@@ -62,7 +62,7 @@ def remove_member(
     """Remove a member: cancel its timer and answer its delayed requests with UNKNOWN_MEMBER_ID.
 
     The response to a join has a blank member id, so that a client that still runs joins anew
-    [sessions/removal] [sessions/removal-answers-sync].
+    [sessions/removal].
 
     Args:
         step: a step of the member's group.

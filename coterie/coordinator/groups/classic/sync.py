@@ -68,7 +68,7 @@ def sync(
     assert context.to is not None, "a delayed sync has an address"
     member.delayed_sync = context.to
     # A leader that syncs again waits for the record of its first assignment: a second record could
-    # differ from what the members receive [syncing/repeated-leader-sync].
+    # differ from what the members receive [syncing/delayed-sync].
     if group.leader == member.member_id and group.assigned_generation != group.generation_id:
         _log_assignment(step, request)
     return step.effects
@@ -132,7 +132,7 @@ def _log_assignment(step: Step, request: SyncGroupRequest) -> None:
 def assignment_stored(step: Step, write: AssignmentWrite) -> None:
     """Answer the delayed syncs and make the group Stable [syncing/durable-assignment].
 
-    Nothing happens if the group has started another rebalance since [syncing/group-moved-on].
+    Nothing happens if the group has started another rebalance since.
     """
     group, now_ms = step.group, step.now_ms
     if (
@@ -207,7 +207,7 @@ def sync_timer_fired(step: Step) -> None:
     """Remove the members that have not synced and start a rebalance [syncing/sync-timer].
 
     The timer is replaced or cancelled when the next generation begins, so it never meets another
-    generation than its own [syncing/sync-timer-end].
+    generation than its own.
     """
     group = step.group
     if group.state not in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE):

@@ -172,7 +172,7 @@ class ConsumerGroupState(CommittingGroup[ConsumerMember]):
         return max(times, default=None)
 
     def is_homogeneous(self) -> bool:
-        """Return whether all members subscribe to the same [assignors/homogeneous]."""
+        """Return whether all members subscribe to the same [assignors/uniform]."""
         everyone = len(self.members)
         if not self.by_regex:
             return all(count == everyone for count in self.by_name.values())

@@ -1,6 +1,6 @@
 """Regular expressions of a group are matched in parts, and the group may change between them.
 
-[consumer-groups/regex] The situation K67 of coterie/conformance/COVERAGE.md is here: a transcript
+[consumer-groups/regex] The situation K67 of tests/transcripts/scenarios.tsv is here: a transcript
 sees the result of a heartbeat at once, because it lets all timers fire that are due.
 """
 

@@ -23,8 +23,8 @@ class _Slot(Generic[K]):
     """The entries of one slot of one level.
 
     Attributes:
-        entries: by their place in the order of arming. A key is a tuple, and hashing it takes as
-            long as the rest of arming.
+        entries: by their place in the order of arming. A key is a tuple, whose hash is computed
+            each time; that of a number is not.
         expiry_ms: when the slot begins, while it is queued; -1 otherwise.
     """
 

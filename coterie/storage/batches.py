@@ -61,7 +61,7 @@ class BadBatch(Exception):  # noqa: N818 - says what was found
 
 
 def place(
-    batches: bytes, next_offset: int, leader_epoch: int
+    batches: bytes, next_offset: int, leader_epoch: int, made: BatchFacts | None = None
 ) -> tuple[bytes, list[BatchFacts], Sequence[int]]:
     """Give batches of magic 2 consecutive offsets and a leader epoch [data-plane/timestamps].
 
@@ -72,11 +72,17 @@ def place(
         batches: one or more whole batches.
         next_offset: the base offset of the first.
         leader_epoch: of all.
+        made: the facts of the only batch, if the broker has made it with this offset and epoch,
+            and without a producer; its header is not read then.
 
     Returns:
         The bytes to write, the facts about each batch in them, and the positions of the batches
         that have a producer id.
     """
+    if made is not None:
+        _, _, base_offset, _, _ = made
+        assert base_offset == next_offset, "a batch of the broker has the log's next offset"
+        return batches, [made], ()
     stamped: bytearray | None = None
     placed = []
     produced: tuple[int, ...] = ()

@@ -138,14 +138,12 @@ class Log(LogReader):
     def append(self, batches: bytes, now_ms: int = 0, made: BatchFacts | None = None) -> int:
         """Write one or more batches of magic 2 at the end, with one write.
 
-        The batches get offsets and leader epoch if they do not have them already. They have been
-        checked by the caller, or made by it.
+        They get offsets and leader epoch if they do not have them. The caller has checked them.
 
         Args:
             batches: the batches.
             now_ms: epoch milliseconds, for the expiration of producers.
-            made: the facts of the only batch, if the broker has made it with the offsets and the
-                epoch that it gets here, and without a producer; its header is not read then.
+            made: the facts of a batch that the broker has made for this append; see `place`.
 
         Returns:
             The offset of the first record.
@@ -157,12 +155,7 @@ class Log(LogReader):
         if self._sync.failure is not None:
             raise LogFailed(self.directory, self._sync.failure)
         base_offset = self.log_end_offset
-        if made is None:
-            data, placed, produced = place(batches, base_offset, self.leader_epoch)
-        else:
-            _, _, first_offset, _, _ = made
-            assert first_offset == base_offset, "a batch of the broker has the log's next offset"
-            data, placed, produced = batches, [made], ()
+        data, placed, produced = place(batches, base_offset, self.leader_epoch, made)
         try:
             if self._has_unsynced_name:
                 self._sync_name()

@@ -1,6 +1,6 @@
 """Steps of several verbs with one member: check who it is, start its session, remove it."""
 
-from enum import Enum
+from enum import StrEnum
 
 from coterie.coordinator.groups.classic.member import Member, Protocols
 from coterie.coordinator.groups.classic.responses import join_error, sync_error
@@ -14,7 +14,7 @@ from coterie.protocol.messages.join_group import JoinGroupRequest
 from coterie.protocol.messages.journal_records import MAX_REASON_LENGTH, MemberRemoved
 
 
-class Removal(Enum):
+class Removal(StrEnum):
     """Why a member was removed [journal/members]."""
 
     LEAVE = "leave"
@@ -90,12 +90,12 @@ def remove_member(
     step.note(
         MemberRemoved(
             at_ms=step.now_ms,
-            cause=cause.value,
+            cause=str(cause),
             member_id=member.member_id,
             group_instance_id=member.group_instance_id,
             client_id=member.client_id,
             client_host=member.client_host,
-            state=group.state.value,
+            state=str(group.state),
             generation_id=group.generation_id,
             member_count=len(group.members),
             was_leader=was_leader,

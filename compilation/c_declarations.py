@@ -48,6 +48,9 @@ class Declarations:
             (name,) = (each for each in named if each in self._texts)
             self._texts[name] += text
             return
+        # Each module declares the tuples that it has.
+        if name in self._texts:
+            return
         self._texts[name] = text
         self._places[name] = len(self._places)
         self._needs[name] = named - {name}

@@ -6,29 +6,39 @@ object at a time and would be in the way of the C compilers.
 """
 
 import gc
+import hashlib
 import json
 import os
-import re
 import sys
+from collections.abc import Iterable
+from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 
+from mypy.build import BuildResult, sorted_components
 from mypy.fscache import FileSystemCache
+from mypy.options import Options
 from mypyc.build import construct_groups, get_mypy_config, include_dir
-from mypyc.codegen.emitmodule import (
-    collect_source_dependencies,
-    compile_modules_to_c,
-    parse_and_typecheck,
-)
-from mypyc.codegen.literals import LiteralValue
+from mypyc.codegen.emitmodule import parse_and_typecheck
 from mypyc.common import RUNTIME_C_FILES
 from mypyc.errors import Errors
 from mypyc.ir.module_ir import ModuleIR
+from mypyc.irbuild.main import build_ir
+from mypyc.irbuild.mapper import Mapper
+from mypyc.namegen import NameGenerator, exported_name
 from mypyc.options import CompilerOptions
 
+from compilation import interfaces
 from compilation.c_declarations import Declarations
-from compilation.c_literals import literals_of, with_own_literals, without_shared_literals
-from compilation.c_tracebacks import with_own_tracebacks
+from compilation.module_code import (
+    RUNS_ONCE_MACRO,
+    Generating,
+    Kept,
+    ModuleCode,
+    code_of,
+    finish_generators,
+    merged_libraries,
+)
 from compilation.selection import compiled_modules
 
 # The library of all modules, as Python imports it. mypyc adds the second part.
@@ -43,21 +53,8 @@ follow_imports = silent
 cache_dir = build/mypy_cache
 """
 
-# What runs once, when a module is imported, is a fifth of the code. It is kept together, so that
-# the pages of all other code are read from the disk when they are needed and not at the start.
-# Only gcc and clang for ELF know this name of a section.
-_RUNS_ONCE_MACRO = """\
-#ifdef __ELF__
-#define RUNS_ONCE __attribute__((cold, section(".text.startup")))
-#else
-#define RUNS_ONCE
-#endif
-"""
-_RUNS_ONCE = re.compile(
-    r"^(?=extern (?:char \w+_____top_level__\(|int CPyExec_|PyObject \*CPyInit)"
-    r"|static int CPyExec_|static bool\nCPyDef_\w+_trait_vtable_setup\()",
-    re.MULTILINE,
-)
+# What is kept of each module from one build to the next.
+_NOTES = Path("build/modules")
 
 # The library has a function that imports a module: Python finds no file of the module's name.
 _LOADING = """\
@@ -74,8 +71,6 @@ static PyMethodDef library_methods[] = {
 """
 _LIBRARY_DEFINITION = f"static PyModuleDef module_def_{LIBRARY} = {{\n"
 _NO_METHODS = ".m_methods = NULL"
-# The library's file repeats the headers' declarations of functions.
-_PROTOTYPE = re.compile(r"^\w[\w *]*\b\w+\([^(){}]*\);\n", re.MULTILINE)
 
 
 class NativeCode(NamedTuple):
@@ -98,23 +93,17 @@ def write_native_code(tree: Path) -> NativeCode:
     A file is only written if it is new or changed, and files of removed modules are removed.
     """
     (tree / "mypy.ini").write_text(_CONFIG)
-    (tree / "build").mkdir(exist_ok=True)
+    (tree / _NOTES).mkdir(parents=True, exist_ok=True)
     before = Path.cwd()
     os.chdir(tree)
     try:
-        texts, code = _generated()
-        for path in Path("build").glob("*.c"):
-            if path.name not in texts:
-                path.unlink()
-        for name, text in texts.items():
-            _write_if_changed(Path("build") / name, text)
+        return _generated()
     finally:
         os.chdir(before)
-    return code
 
 
-def _generated() -> tuple[dict[str, str], NativeCode]:
-    """Return the text of each C file, and what else the C compiler needs."""
+def _generated() -> NativeCode:
+    """Write the C files, except those that would stay as they are; return all."""
     options = CompilerOptions(multi_file=True, target_dir="build", group_name=_GROUP)
     sources = [f"coterie/{module.as_posix()}" for module in compiled_modules(Path("coterie"))]
     cache = FileSystemCache()
@@ -127,55 +116,134 @@ def _generated() -> tuple[dict[str, str], NativeCode]:
         chosen, separate=False, use_shared_lib=True, group_name_override=_GROUP
     )
     result = parse_and_typecheck(everything, settings, options, groups, cache)
+    names = [source.module for source in groups[0][0]]
+    mapper = Mapper(dict.fromkeys(names, _GROUP))
+    modules = _modules(result, mapper, options, settings)
+    result.manager.metastore.close()
+    whole = Generating(
+        _GROUP,
+        {name: result.graph[name].xpath for name in names},
+        mapper.group_map,
+        NameGenerator([names]),
+        options,
+    )
+    generators = {name: finish_generators(module, options) for name, module in modules.items()}
+    digests = interfaces.digests(result, modules, _digest_of_build())
+    kept = {name: each for name in names if (each := _kept(name, digests[name])) is not None}
+    made = {
+        name: code_of(modules[name], generators[name], whole) for name in names if name not in kept
+    }
+    return _completed(names, kept, made, digests)
+
+
+def _modules(
+    result: BuildResult, mapper: Mapper, options: CompilerOptions, settings: Options
+) -> dict[str, ModuleIR]:
+    """Return all modules in the form that mypyc makes first."""
+    # mypyc asks mypy for types, which may find errors.
+    result.manager.errors.set_file("<mypyc>", module=None, scope=None, options=settings)
     errors = Errors(settings)
-    modules, (files,), _ = compile_modules_to_c(result, options, errors, groups)
+    modules: dict[str, ModuleIR] = {}
+    # Modules that import each other together, after those that they import.
+    for component in sorted_components(result.graph):
+        states = [result.graph[name] for name in sorted(component.mod_ids)]
+        trees = [state.tree for state in states if state.id in mapper.group_map and state.tree]
+        if trees:
+            found = build_ir(trees, result.graph, result.types, mapper, options, errors)
+            modules.update(found)
     if errors.num_errors:
         raise SystemExit("\n".join(errors.new_messages()))
-    result.manager.metastore.close()
-    order = [modules[source.module] for source in groups[0][0]]
-    runtime, directories = _runtime(order)
-    texts = {name: _RUNS_ONCE.sub("RUNS_ONCE ", text) for name, text in files}
-    headers = [texts.pop(name) for name in sorted(texts) if name.endswith(".h")]
-    # The types of classes come first; the header that uses them has a longer name.
-    assert len(headers) == 2, "mypyc wrote other headers than before"
-    declarations = Declarations(*headers)
-    completed = _completed(texts, declarations, literals_of(order))
-    for path in runtime:
-        completed[path.name] = path.read_text(encoding="utf-8")
-    sources = [f"build/{name}" for name in sorted(completed)]
-    return completed, NativeCode(sources, directories, declarations.includes)
+    return modules
+
+
+def _digest_of_build() -> str:
+    """Return a digest of what writes the C source: mypy's version, and our own code."""
+    ours = sorted(Path(__file__).parent.rglob("*.py"))
+    versions = f"{sys.version} {version('mypy')} {version('librt')}"
+    return interfaces.digest_of([versions.encode(), *(path.read_bytes() for path in ours)])
 
 
 def _completed(
-    texts: dict[str, str], declarations: Declarations, literals: dict[int, LiteralValue]
-) -> dict[str, str]:
-    """Return the C files with what they need of the headers, which are left out."""
-    library = f"__native_{_GROUP}.c"
-    completed = {library: _library(texts.pop(library), declarations)}
-    for name, text in texts.items():
-        own = with_own_literals(with_own_tracebacks(text), literals)
-        whole = declarations.completed(own)
-        completed[name] = _RUNS_ONCE_MACRO + whole
-    return completed
+    names: list[str],
+    kept: dict[str, Kept],
+    made: dict[str, ModuleCode],
+    digests: dict[str, str],
+) -> NativeCode:
+    """Write the files of new modules, with what they need of the headers, and of the library."""
+    parts: list[ModuleCode | Kept] = [made[name] if name in made else kept[name] for name in names]
+    declarations = Declarations(
+        *(part.headers[0] for part in parts), *(part.headers[1] for part in parts)
+    )
+    for name, code in made.items():
+        path = _c_file(name)
+        text = RUNS_ONCE_MACRO + declarations.completed(code.file)
+        _write_if_changed(path, text)
+        digest = _digest(text)
+        Kept(
+            digests[name], code.headers, code.library, code.needs, declarations.includes, digest
+        ).write(_note(name))
+    for name, old in kept.items():
+        if old.includes != declarations.includes:
+            _include(name, old, declarations.includes)
+    library = Path(f"build/__native_{_GROUP}.c")
+    _write_if_changed(
+        library, _library(merged_libraries([part.library for part in parts]), declarations)
+    )
+    runtime, directories = _runtime(parts)
+    for path in runtime:
+        _write_if_changed(Path("build") / path.name, path.read_text(encoding="utf-8"))
+    files = {library, *map(_c_file, names), *(Path("build") / path.name for path in runtime)}
+    notes = {_note(name) for name in names}
+    for path in (*Path("build").glob("*.c"), *_NOTES.glob("*.json")):
+        if path not in files and path not in notes:
+            path.unlink()
+    return NativeCode(sorted(path.as_posix() for path in files), directories, declarations.includes)
+
+
+def _include(name: str, old: Kept, includes: str) -> None:
+    """Let the file of a module include other headers than before."""
+    before, after = RUNS_ONCE_MACRO + old.includes, RUNS_ONCE_MACRO + includes
+    text = after + _c_file(name).read_text(encoding="utf-8").removeprefix(before)
+    _write_if_changed(_c_file(name), text)
+    old._replace(includes=includes, made=_digest(text)).write(_note(name))
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _c_file(name: str) -> Path:
+    return Path(f"build/__native_{exported_name(name)}.c")
+
+
+def _note(name: str) -> Path:
+    return _NOTES / f"{name}.json"
+
+
+def _kept(name: str, digest: str) -> Kept | None:
+    """Return what an earlier build made of a module, if it would be made of the same now."""
+    kept = Kept.read(_note(name))
+    if kept is None or kept.digest != digest or not _c_file(name).is_file():
+        return None
+    made = hashlib.sha256(_c_file(name).read_bytes()).hexdigest()
+    return kept if made == kept.made else None
 
 
 def _library(source: str, declarations: Declarations) -> str:
     """Return the C file of the library: the variables of all modules, and their import."""
-    source = without_shared_literals(_PROTOTYPE.sub("", source))
     head, definition, rest = source.partition(_LIBRARY_DEFINITION)
     assert definition, "the definition of the library was not found"
     assert _NO_METHODS in rest, "the library has methods of its own"
     rest = rest.replace(_NO_METHODS, ".m_methods = library_methods", 1)
-    return _RUNS_ONCE_MACRO + declarations.completed(head + _LOADING + definition + rest)
+    return RUNS_ONCE_MACRO + declarations.completed(head + _LOADING + definition + rest)
 
 
-def _runtime(modules: list[ModuleIR]) -> tuple[list[Path], list[str]]:
+def _runtime(parts: Iterable[ModuleCode | Kept]) -> tuple[list[Path], list[str]]:
     """Return the C files of mypyc's own library, and the directories of its headers."""
     root = Path(include_dir())
-    needed = collect_source_dependencies({module.fullname: module for module in modules})
-    files = [root / name for name in RUNTIME_C_FILES]
-    files += sorted(root / each.path for each in needed)
-    directories = {str(root / name) for each in needed for name in each.include_dirs}
+    needs = {path: directories for part in parts for path, directories in part.needs}
+    files = [root / name for name in (*RUNTIME_C_FILES, *sorted(needs))]
+    directories = {str(root / name) for each in needs.values() for name in each}
     return files, [str(root), *sorted(directories)]
 
 

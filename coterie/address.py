@@ -54,7 +54,7 @@ class Address(NamedTuple):
 def peer_address(text: str) -> str | None:
     """Return the address that connections from a host have; None if the text is no IP address.
 
-    Other names than localhost are not resolved: that may take seconds [quotas/addresses].
+    Other names than localhost are not resolved: that may take seconds [quotas/entities].
     """
     if text == "localhost":
         return "127.0.0.1"

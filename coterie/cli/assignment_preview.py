@@ -81,7 +81,7 @@ def coordinator_assignment(
     cluster: Cluster, counts: Mapping[str, int], members: Sequence[MemberSubscription]
 ) -> Assignment:
     """Return what the coordinator's `uniform` makes of a consumer group
-    [client/previews-of-consumer-groups].
+    [assignors/uniform-order].
 
     Args:
         cluster: the cluster, for the ids of the topics.

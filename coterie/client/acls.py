@@ -1,4 +1,4 @@
-"""Access rules of a cluster: list, add and remove them [client/acls]."""
+"""Access rules of a cluster: list, add and remove them [client/quotas]."""
 
 from collections.abc import Sequence
 

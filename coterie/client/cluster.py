@@ -40,7 +40,7 @@ DEFAULT_PORT = 9092
 # milliseconds, few take seconds.
 _FIRST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 1.0
-# A caller that can do without a key gets three rounds, 350 ms [client/missing-partitions].
+# A caller that can do without a key gets three rounds, 350 ms [client/retries].
 _LAST_PAUSE_FOR_MISSING_S = 0.3
 
 RETRIABLE_COORDINATOR_ERRORS = frozenset(
@@ -110,7 +110,7 @@ class Cluster:
         self._connections.clear()
 
     def any_broker(self, deadline: Deadline) -> Connection:
-        """Return a connection to the first bootstrap address that responds [client/bootstrap].
+        """Return a connection to the first bootstrap address that responds.
 
         Raises:
             BrokerUnreachable: none responds; the cause has the reason for each address.
@@ -144,7 +144,7 @@ class Cluster:
     def metadata(
         self, topics: Iterable[str] | None, deadline: Deadline | None = None
     ) -> MetadataResponse:
-        """Return the brokers, the controller and topics [client/no-topic-creation].
+        """Return the brokers, the controller and topics [client/coordinator-lookup].
 
         Args:
             topics: names of topics; None for all topics.
@@ -165,7 +165,8 @@ class Cluster:
     def controller(self) -> Connection:
         """Return a connection to the broker that accepts changes of topics.
 
-        In a cluster that does not name a controller every broker forwards them [client/controller].
+        In a cluster that does not name a controller every broker forwards them
+        [client/coordinator-lookup].
         """
         deadline = Deadline(self.timeout_s)
         response = self.metadata([], deadline)

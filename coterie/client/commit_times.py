@@ -1,7 +1,9 @@
 """When a group committed last, read from its partition of `__consumer_offsets`.
 
 No request of the protocol returns the time of a commit, but each record of a commit has it, and
-compaction keeps the newest record of every key [client/commit-times].
+compaction keeps the newest record of every key. The last ten minutes of the group's partition are
+read first, the rest only if a committed partition is missing. A commit in a transaction counts when
+it is written, even if the transaction is aborted.
 """
 
 import time

@@ -1,7 +1,8 @@
 """Administration of settings: list what has any, describe, alter.
 
-Settings of a broker and of its loggers are asked of that broker, all others of any
-[client/settings].
+Settings of a broker and of its loggers are asked of that broker, all others (the cluster, topics,
+groups, client metrics) of any. Topics and brokers are listed with Metadata, groups and client
+metrics with ListConfigResources, whose version 0 (before Kafka 4.1) knows the latter only.
 """
 
 from collections.abc import Iterable

@@ -1,7 +1,7 @@
 """One blocking connection to one broker.
 
 A request is sent in the highest version that both the broker and this client support
-[client/negotiation]. Invariants [client/one-request]: one request is in flight at a time, so the
+[client/negotiation]. Invariants: one request is in flight at a time, so the
 next response belongs to it; after a failure the connection is closed and not used again, because
 the position in the byte stream is then unknown.
 """

@@ -79,7 +79,7 @@ def list_groups(
 
     Raises:
         Refused: a broker can't list its groups, in most cases because it is still loading them. An
-            incomplete list is never returned [client/complete-lists].
+            incomplete list is never returned [client/group-filters].
     """
     wanted_states = {state.lower() for state in states}
     wanted_types = {kind.lower() for kind in types}
@@ -245,7 +245,7 @@ def _classic_member(member: DescribeGroupsResponseMember, protocol_type: str) ->
 def _worker(
     member: DescribeGroupsResponseMember, protocol_type: str
 ) -> connect_protocol.ConnectWorker | None:
-    """Return what a worker of Kafka Connect runs [client/connect-groups]."""
+    """Return what a worker of Kafka Connect runs [consumer-protocol/connect-workers]."""
     if protocol_type != connect_protocol.PROTOCOL_TYPE or not member.member_metadata:
         return None
     try:

@@ -2,7 +2,8 @@
 
 The journal is an ordinary topic with the records of protocol/messages/journal_records.py, so it can
 be read from any broker that has it, or a copy of it. Facts of an unknown type or version are left
-out and counted [client/unknown-facts].
+out and counted. Facts about loads of `__consumer_offsets` have an empty group id; those of the
+group's own partition belong to its history.
 """
 
 from collections.abc import Iterator
@@ -71,7 +72,7 @@ class History(NamedTuple):
 
 
 def journal_of(cluster: Cluster, group_id: str) -> Journal:
-    """Find the journal of a group [client/journal-partition].
+    """Find the journal of a group, in the partition of [coordinator/partition].
 
     Raises:
         NoJournal: there is none; the cause says why.

@@ -1,4 +1,8 @@
-"""The log directories of brokers and the sizes of what is in them [client/log-directories]."""
+"""The log directories of brokers and the sizes of what is in them.
+
+DescribeLogDirs is sent to each broker for all topics, since a request for some must name
+partitions; topics are filtered here.
+"""
 
 from collections.abc import Collection
 from typing import NamedTuple

@@ -1,9 +1,8 @@
 """Offsets: those that groups have committed, and those at which partitions begin and end.
 
 Commits have no member id and generation -1. A coordinator accepts such a commit only for a group
-without members, so a running group can't be disturbed [client/simple-commits]. OffsetCommit and
-OffsetFetch are used up to version 9, because version 10 has topic ids instead of names
-[client/topic-names].
+without members, so a running group can't be disturbed. OffsetCommit and OffsetFetch are used up to
+version 9, because version 10 has topic ids instead of names.
 """
 
 from collections.abc import Callable, Iterable, Mapping

@@ -1,8 +1,10 @@
 """How far groups have read: their offsets and the ends of their partitions, and rates between two.
 
 A broker does not say how fast a group reads. Two samples do: the committed offsets and the ends of
-the partitions, some seconds apart [client/rates]. A share group has start offsets instead of
-committed ones.
+the partitions, some seconds apart. The difference over the time between is the rate of what is
+consumed and produced; it is unknown where a sample lacks the offset, and negative after a reset.
+Offsets are read before the ends, so a lag is never too small. A share group has start offsets
+instead of committed ones.
 """
 
 import time
@@ -91,7 +93,7 @@ def take_sample(cluster: Cluster, groups: Iterable[GroupDescription]) -> Sample:
         }
     partitions = {each for found in (committed, shared) for of in found.values() for each in of}
     partitions |= {each for group in groups for each in partitions_of_members(group)}
-    # The offsets of a deleted topic remain for a while, without an end [client/missing-partitions].
+    # The offsets of a deleted topic remain for a while, without an end [client/retries].
     ends = partition_offsets(cluster, dict.fromkeys(sorted(partitions), LATEST), missing={})
     return Sample(time.monotonic(), committed, ends, shared)
 

@@ -213,7 +213,7 @@ def resolve_partitions(cluster: Cluster, scopes: Iterable[str]) -> list[TopicPar
 def offsets_to_clone(
     cluster: Cluster, source: str, wanted: Container[TopicPartition] | None = None
 ) -> Clone:
-    """Return the offsets of a group of any type for another one [client/cloned-offsets].
+    """Return the offsets of a group of any type for another one [client/reset-rules].
 
     Args:
         cluster: the cluster.

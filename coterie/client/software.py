@@ -1,7 +1,7 @@
 """The client libraries of members, read from the journal of a Coterie broker.
 
 A client names its library in ApiVersions. Kafka keeps it for its metrics and returns it in no
-response, so it is known only where a broker writes it down [client/client-software].
+response, so it is known only where a broker writes it down [journal/members].
 """
 
 from collections.abc import Collection

@@ -1,7 +1,8 @@
-"""Delegation tokens (KIP-48): list, create, renew and expire them [client/tokens].
+"""Delegation tokens (KIP-48): list, create, renew and expire them.
 
 A token is named by its id. Renewing and expiring need its HMAC, which the broker gives to those who
-may see the token, so it is no argument of a command.
+may see the token, so it is no argument of a command. It is printed once, in base64, at the
+creation: the password of a login with SCRAM and `tokenauth="true"`.
 """
 
 from collections.abc import Sequence

@@ -1,8 +1,9 @@
-"""The topics of the cluster, as a coordinator sees them [coordinator/topic-image].
+"""The topics of the cluster, as a coordinator sees them.
 
 A coordinator looks topics up in the image, which has the present state and a version that ascends
 with each change. Its method `topics_changed` gets the notice of a change, after the image has it.
-The notice of a deletion comes when the topic cannot come back.
+The notice of a deletion comes when the topic cannot come back; the deletion is complete when the
+offsets of the topic are durably deleted [topics/whole-deletion].
 """
 
 from collections.abc import Iterable, Mapping

@@ -98,7 +98,7 @@ def _members(rows: Iterable[Row] | None) -> list[Assigned] | None:
 
 
 def one_owner(group_id: str, generations: Sequence[Generation]) -> Iterator[Finding]:
-    """Find partitions with several owners in a generation [pipeline/one-owner]."""
+    """Find partitions with several owners in a generation [pipeline/checks]."""
     for each in generations:
         members = each.members or ()
         times = Counter(partition for member in members for partition in member.partitions)
@@ -120,7 +120,7 @@ def one_owner(group_id: str, generations: Sequence[Generation]) -> Iterator[Find
 def assigned_within_subscribed(
     group_id: str, generations: Sequence[Generation]
 ) -> Iterator[Finding]:
-    """Find assigned topics without subscription [pipeline/assigned-within-subscribed]."""
+    """Find assigned topics without subscription [pipeline/checks]."""
     for each in generations:
         for member in each.members or ():
             for topic, partition in member.partitions:
@@ -138,7 +138,7 @@ def assigned_within_subscribed(
 
 def generations_increase(group_id: str, generations: Sequence[Generation]) -> Iterator[Finding]:
     """Find generations whose number is not larger than the one before
-    [pipeline/generations-increase].
+    [pipeline/checks].
     """
     for source in (LOG, JOURNAL):
         of_source = [each for each in generations if each.source == source]
@@ -161,7 +161,7 @@ def generations_increase(group_id: str, generations: Sequence[Generation]) -> It
 
 
 def journal_and_log_agree(group_id: str, generations: Sequence[Generation]) -> Iterator[Finding]:
-    """Find generations of which journal and log disagree [pipeline/journal-matches-log]."""
+    """Find generations of which journal and log disagree [pipeline/checks]."""
     in_log = [each for each in generations if each.source == LOG]
     logged: dict[int | None, list[Any]] = {}
     for each in in_log:
@@ -201,7 +201,7 @@ def _assignment(generation: Generation) -> list[tuple[str, list[Partition]]]:
 
 
 def moves_add_up(rebalances: Iterable[Row]) -> Iterator[Finding]:
-    """Find rebalances that moved less than was needed [pipeline/moves-add-up].
+    """Find rebalances that moved less than was needed [pipeline/checks].
 
     Args:
         rebalances: rows of `rebalances`.

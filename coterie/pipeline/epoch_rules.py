@@ -19,7 +19,7 @@ _Place = tuple[str, int]
 
 
 def epochs_increase(group_id: str, rows: Sequence[Row]) -> Iterator[Finding]:
-    """Find group epochs that are not larger than the one before [pipeline/epochs-increase]."""
+    """Find group epochs that are not larger than the one before [pipeline/checks]."""
     known: int | None = None
     for row in rows:
         if row["kind"] != "group":
@@ -36,7 +36,7 @@ def epochs_increase(group_id: str, rows: Sequence[Row]) -> Iterator[Finding]:
 
 
 def one_owner_of_an_epoch(group_id: str, rows: Sequence[Row]) -> Iterator[Finding]:
-    """Find partitions that a member has while another one has them [pipeline/one-owner].
+    """Find partitions that a member has while another one has them [pipeline/checks].
 
     What a member has yet to give up is its own.
     """
@@ -75,7 +75,7 @@ def one_owner_of_an_epoch(group_id: str, rows: Sequence[Row]) -> Iterator[Findin
 
 
 def members_behind_the_target(group_id: str, rows: Sequence[Row]) -> Iterator[Finding]:
-    """Find members at a later epoch than that of the target [pipeline/members-behind-target]."""
+    """Find members at a later epoch than that of the target [pipeline/checks]."""
     target: int | None = None
     for row in rows:
         if row["kind"] == "target":

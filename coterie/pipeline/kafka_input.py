@@ -1,8 +1,7 @@
 """`kafka://HOST:PORT` as an input: the group log, the journal and the states of share groups.
 
 Our own wire client fetches whole record batches of their topics from the leaders, and the codec of
-the segment files decodes them [pipeline/wire-input]. This needs no Java, and works with every
-broker since Kafka 0.11.
+the segment files decodes them. This needs no Java, and works with every broker since Kafka 0.11.
 
 Invariants: at most one response (`RESPONSE_BYTES`) is in memory at a time. Positions are log
 offsets, so a copy continues where the last one ended, even after a compaction. An input is

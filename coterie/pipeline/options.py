@@ -29,10 +29,10 @@ import pyarrow as pa
 from coterie.pipeline.schemas import VIEWS
 from coterie.protocol.topic_names import JOURNAL_TOPIC, OFFSETS_TOPIC, SHARE_GROUPS_TOPIC
 
-# Smaller splits lose much time to the fixed cost of a task [pipeline/spark-tasks].
+# Smaller splits lose much time to the fixed cost of a task [pipeline/engines].
 MIN_SPLIT_BYTES = 16 << 20
 MAX_SPLIT_BYTES = 96 << 20
-# Enough for 250,000 commits a second at the fixed cost of a micro-batch [pipeline/spark-tasks].
+# Enough for 250,000 commits a second at the fixed cost of a micro-batch [pipeline/engines].
 DEFAULT_TRIGGER_BYTES = 64 << 20
 # More than one split per core, so that cores finish together although splits differ.
 _SPLITS_PER_CORE = 2

@@ -3,7 +3,7 @@
 If Spark wrote the files, rows that are Arrow columns in the worker would become Java rows and then
 columns again, which takes several times as long as decoding (ADR 23).
 
-A task may run more than once. Every attempt writes files of other names [pipeline/task-files].
+A task may run more than once. Every attempt writes files of other names [pipeline/manifest].
 """
 
 import os
@@ -20,7 +20,7 @@ from coterie.pipeline.tables import TABLES
 
 # About 30 MB of decoded records. A task holds one row group of each table that it writes.
 _ROW_GROUP_ROWS = 1 << 18
-# This many rows take ten times as long as the fixed cost of a task [pipeline/spark-tasks].
+# This many rows take ten times as long as the fixed cost of a task [pipeline/engines].
 _TASK_ROWS = 2_000_000
 # A follower appends a hundred small files within half a minute, and opening one takes a
 # millisecond, so every file counts as at least this many rows.

@@ -1,8 +1,10 @@
 """Select the partitions of a log that can contain what `group` and `logPartitions` ask for.
 
-These are options of the format and not filters that Spark pushes down [pipeline/spark-filters].
-They belong to one `load()`, and streams have them too. The partition of a group depends on the
-number of partitions, which a data directory does not store [pipeline/group-pruning].
+These are options of the format, which belong to one `load()`, and streams have them too. They are
+not filters that Spark pushes down: Spark 4.3.0 keeps filters that `pushFilters` accepted for the
+next query over the same `load()`, which then returns wrong rows.
+
+The partition of a group depends on the number of partitions, which a data directory does not store.
 """
 
 from collections.abc import Collection
@@ -15,7 +17,7 @@ from coterie.protocol.java_hash import partition_for
 
 # The part of each partition in which groups are sampled: a few hundred records.
 _SAMPLE_BYTES = 64 << 10
-# The record types whose keys start with a group id [pipeline/key-types].
+# The record types whose keys start with a group id [group-log/record-types].
 _GROUP_KEY_TYPES = frozenset((*COMMIT_KEY_TYPES, GROUP_KEY_TYPE, *KINDS))
 _KEY_PREFIX_BYTES = 4
 

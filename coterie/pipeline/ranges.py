@@ -1,7 +1,7 @@
 """Ranges of log offsets, the unit of work: planned by size, read by offset.
 
 A range is read from the segments that contain its offsets at that moment, so compaction between
-planning and reading does no harm [pipeline/cleaned-while-reading].
+planning and reading does no harm [pipeline/segment-files].
 """
 
 import os
@@ -80,7 +80,7 @@ def read_range(
     """Read the rows of a range, about `chunk_bytes` of log at a time.
 
     Bytes at the end of the log that are no whole batch are damage of reason `torn`. A follower ends
-    its range before them [pipeline/whole-batches].
+    its range before them [pipeline/quarantine].
     """
     offset = log_range.first_offset
     finished: int | None = None

@@ -1,8 +1,9 @@
 """The columns of every view of a log, declared once as Arrow schemas.
 
 The Spark schemas are derived from them, because Spark accepts Arrow batches only with exactly its
-own types [pipeline/spark-types]. Spark is imported only when a Spark schema is needed. Fields that
-a record does not carry are null [pipeline/unknown-is-null].
+own types (4.2 and 4.3: timestamps in microseconds UTC, 64-bit integers, plain strings and binaries,
+list items named `element`); it does not check UTF-8. Spark is imported only when a Spark schema is
+needed. Fields that a record does not carry are null [pipeline/unknown-is-null].
 """
 
 from typing import TYPE_CHECKING
@@ -83,7 +84,7 @@ MEMBER = pa.struct(
     [
         ("member_id", pa.string()),
         ("instance_id", pa.string()),
-        # The identity across restarts [pipeline/member-key].
+        # The identity across restarts [pipeline/member-identity].
         ("member_key", pa.string()),
         ("client_id", pa.string()),
         ("client_host", pa.string()),

@@ -1,9 +1,11 @@
 """The files of a log for a reader that neither owns nor locks them.
 
 The owner may append, roll, clean and delete at any time, so segments are found by log offset when
-they are needed, and found again if they have been removed [pipeline/log-offsets]. Positions from
-an `.index` are checked against the batch at that position [pipeline/index-is-a-hint].
-Which files are segments: [pipeline/segment-files].
+they are needed, and found again if they have been removed. Which files are segments:
+[pipeline/segment-files].
+
+A position from an `.index` counts only if the batch there has the entry's offset as its last one.
+Without an index a segment is read from its start.
 """
 
 import os

@@ -1,7 +1,6 @@
 """Start Spark with the settings that the pipeline relies on, and find a Java for it.
 
-The caller can override every setting and the master, so the same jobs run on a cluster
-[pipeline/spark-settings].
+The caller can override every setting and the master, so the same jobs run on a cluster.
 """
 
 import atexit

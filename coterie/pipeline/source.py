@@ -6,7 +6,7 @@
 
 The options are described in `options.py`, the columns of each view in `schemas.py`. Rows are passed
 to Spark as Arrow batches. The offset of a stream is the next log offset of each log partition, so a
-checkpoint remains valid when the log is compacted [pipeline/log-offsets].
+checkpoint remains valid when the log is compacted [pipeline/segment-files].
 """
 
 import os

@@ -9,7 +9,7 @@ is opened for writing the next time, so any reader of Parquet then finds whole f
 once.
 
 Tables of single records (bronze, and silver that is decoded from it) grow by one part per run; the
-others are built again and replaced. Parts are numbered by run [pipeline/part-numbers].
+others are built again and replaced. Parts are numbered by run [pipeline/manifest].
 
 Invariants: one process writes at a time (lock file). No name begins with an underscore, because
 Spark ignores such files. The parts of a table are those in the manifest.
@@ -172,7 +172,7 @@ class Store:
 
     @property
     def labels(self) -> dict[str, str]:
-        """By input the label of its groups [pipeline/group-labels]."""
+        """By input the label of its groups [pipeline/input-identity]."""
         return {source: self.about(source).get("label", "") for source in self.inputs}
 
     @property

@@ -98,7 +98,7 @@ _REBALANCES = pa.schema(
         ("moved", pa.int32()),
         ("moved_min", pa.int32()),
         ("excess_moved", pa.int32()),
-        # journal, log or inferred [pipeline/evidence].
+        # journal, log or inferred (`timeline.model.Evidence`).
         ("evidence", pa.string()),
         # classic, consumer or streams. The generations of the latter two are epochs, and the
         # partitions of a streams group are its tasks.
@@ -354,7 +354,7 @@ _POISON_RECORDS = pa.schema(
 )
 
 _GENERATIONS = pa.schema(
-    # A rewrite has the number of the generation before it [pipeline/static-rewrite].
+    # A rewrite has the number of the generation before it [pipeline/static-restart].
     [*schemas.GROUPS, pa.field("is_rewrite", pa.bool_())]
 )
 

@@ -2,7 +2,7 @@
 
 Each begins with an int16 version. The rest is in the plain encoding of that version. Bytes of a
 newer version are read as the newest known one, and bytes after the last known field are skipped
-[consumer-protocol/newer-versions].
+[consumer-protocol/protocol-type].
 """
 
 from typing import TypeVar

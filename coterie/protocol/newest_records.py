@@ -7,7 +7,7 @@ needs are made of them. Batches that have a known layout go into the dictionary 
 
 import struct
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, Protocol
 
 from coterie.protocol.layouts import (
     LOOKUP,
@@ -23,6 +23,16 @@ from coterie.protocol.record_batch_layout import PRODUCER_ID_AT
 from coterie.protocol.record_reader import decode_pairs
 
 Pair = tuple[bytes | None, bytes | None]
+
+
+class ReadPairs(Protocol):
+    """Takes keys and values in the order of the log: a dictionary, or what keeps more."""
+
+    def __setitem__(self, key: bytes, value: bytes, /) -> None:
+        """Take one."""
+
+    def update(self, pairs: Iterable[tuple[bytes, bytes]], /) -> None:
+        """Take several."""
 
 
 class PairLayouts(Layouts):
@@ -71,7 +81,7 @@ class PairLayouts(Layouts):
             )
 
     def take_newest(
-        self, buffer: bytes, newest: dict[bytes, bytes]
+        self, buffer: bytes, newest: ReadPairs
     ) -> Iterator[tuple[BatchHeader | None, list[Pair]]]:
         """Put the values of whole batches into `newest`; yield what needs a closer look.
 
@@ -81,7 +91,7 @@ class PairLayouts(Layouts):
 
         Args:
             buffer: whole batches.
-            newest: the newest value by key.
+            newest: receives keys and values.
 
         Raises:
             MalformedFrame: a batch is impossible or incomplete.
@@ -125,7 +135,7 @@ class PairLayouts(Layouts):
         view: memoryview,
         at: int,
         lookup: Lookup | None,
-        newest: dict[bytes, bytes],
+        newest: ReadPairs,
         *,
         is_repeated: bool,
     ) -> int:
@@ -153,9 +163,7 @@ class PairLayouts(Layouts):
         return 0
 
 
-def _single_pairs(
-    found: Iterable[tuple[Any, ...]], layout: Layout, newest: dict[bytes, bytes]
-) -> int:
+def _single_pairs(found: Iterable[tuple[Any, ...]], layout: Layout, newest: ReadPairs) -> int:
     """Put the records of one-record batches into `newest`; return how many have the layout."""
     _, _, _, expected_length, expected_attributes, _, fronts, value_lengths, key_type = layout
     (expected_front, _), (expected_value_length,) = fronts, value_lengths
@@ -175,7 +183,7 @@ def _single_pairs(
 def _several_pairs(
     found: Iterable[tuple[Any, ...]],
     layout: Layout,
-    newest: dict[bytes, bytes],
+    newest: ReadPairs,
     next_key_type: bytes,
 ) -> int:
     """As `_single_pairs`, for batches of several records."""

@@ -117,6 +117,8 @@ APPEND_FIELDS = struct.Struct(
 SCAN_FIELDS = struct.Struct(
     header_format("base_offset", "length", "magic", "crc", "last_offset_delta", "max_timestamp_ms")
 )
+# What a reader needs to know that looks for batches by their offsets.
+EXTENT_FIELDS = struct.Struct(header_format("base_offset", "length", "last_offset_delta"))
 # What the indexes need to know of a batch that compaction keeps.
 OFFSETS_AND_TIME = struct.Struct(
     header_format("base_offset", "last_offset_delta", "max_timestamp_ms")

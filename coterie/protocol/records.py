@@ -17,6 +17,7 @@ from coterie.protocol.control_records import Marker, read_marker
 from coterie.protocol.record_batch import (
     BatchHeader,
     Record,
+    batch_extents,
     check_crc,
     iterate_batches,
     read_header,
@@ -30,6 +31,7 @@ __all__ = [
     "Compression",
     "Marker",
     "Record",
+    "batch_extents",
     "check_crc",
     "compress",
     "decode_pairs",

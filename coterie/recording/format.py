@@ -6,7 +6,7 @@
 
 All numbers are big-endian. The data of REQUEST and RESPONSE are a frame of the protocol without its
 length. A writer that was killed leaves an entry that is cut off or whose checksum is wrong: a
-reader takes the entries before it [recording/torn-tail].
+reader takes the entries before it [recording/order].
 """
 
 import json

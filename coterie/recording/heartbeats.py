@@ -3,7 +3,7 @@
 A heartbeat that was answered without an error is left out if the next request of its member is such
 a heartbeat too, and comes before the session would end that the latest written request has begun.
 So the last one before anything else is kept, and a session that ends does so when it did
-[recording/heartbeats].
+[recording/transcripts].
 """
 
 from typing import Any

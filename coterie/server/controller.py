@@ -93,7 +93,7 @@ class Controller:
                 to_store[topic_id] = known
             topic = self._new_topic(name, own, topic_id)
             count = max(found.partitions) + 1
-            # A crash during the creation may have left gaps [topics/interrupted-creation].
+            # A crash during the creation may have left gaps [topics/one-change-at-a-time].
             missing = sorted(set(range(count)) - found.partitions)
             data.create_partitions(name, missing, topic_id)
             self._add(topic, count)

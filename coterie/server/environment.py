@@ -27,6 +27,8 @@ T = TypeVar("T")
 # A UUID of version 4 has fixed bits for its version and its variant.
 _RANDOM_BITS = ~((0xF000 << 64) | (0xC000 << 48))
 _VERSION_4_BITS = (0x4000 << 64) | (0x8000 << 48)
+# What the digit with the variant becomes: its first two bits are 10.
+_VARIANT_1 = "89ab" * 4
 
 # The first six bits that base64url writes as a dash.
 _DASH = 0b111110
@@ -171,8 +173,12 @@ class Environment:
 
     def new_uuid_text(self) -> str:
         """Return a random UUID in Java's text form; generated member ids end with one."""
-        digits = f"{self._random_uuid():032x}"
-        return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+        # As `_random_uuid` sets the bits, in half the time: each group that is created takes one.
+        digits = self.random_bytes(16).hex()
+        variant = _VARIANT_1[int(digits[16], 16)]
+        return (
+            f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
+        )
 
     def new_topic_id(self) -> bytes:
         """Return a random topic id of 16 bytes [topics/topic-ids].

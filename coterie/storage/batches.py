@@ -38,6 +38,8 @@ BatchFacts = tuple[int, int, int, int, int]
 # Called with the buffer and the position in it of each scanned batch that has a producer id.
 ProducerBatchReader = Callable[[bytes, int], None]
 
+_append_fields = APPEND_FIELDS.unpack_from
+
 # The length of one read. Its cost vanishes beside the walk, and its memory does not matter.
 CHUNK_BYTES = 1 << 20
 # A step looks at the few batches behind an index entry.
@@ -59,7 +61,7 @@ class BadBatch(Exception):  # noqa: N818 - says what was found
 
 
 def place(
-    batches: bytes, next_offset: int, leader_epoch: int
+    batches: bytes, next_offset: int, leader_epoch: int, made: BatchFacts | None = None
 ) -> tuple[bytes, list[BatchFacts], Sequence[int]]:
     """Give batches of magic 2 consecutive offsets and a leader epoch [data-plane/timestamps].
 
@@ -70,18 +72,24 @@ def place(
         batches: one or more whole batches.
         next_offset: the base offset of the first.
         leader_epoch: of all.
+        made: the facts of the only batch, if the broker has made it with this offset and epoch,
+            and without a producer; its header is not read then.
 
     Returns:
         The bytes to write, the facts about each batch in them, and the positions of the batches
         that have a producer id.
     """
+    if made is not None:
+        _, _, base_offset, _, _ = made
+        assert base_offset == next_offset, "a batch of the broker has the log's next offset"
+        return batches, [made], ()
     stamped: bytearray | None = None
     placed = []
     produced: tuple[int, ...] = ()
     position, end = 0, len(batches)
     while position < end:
         base_offset, length, epoch, magic, last_offset_delta, max_timestamp_ms, producer_id = (
-            APPEND_FIELDS.unpack_from(batches, position)
+            _append_fields(batches, position)
         )
         assert magic == 2, "only batches of magic 2 are appended"
         if base_offset != next_offset or epoch != leader_epoch:

@@ -9,6 +9,7 @@ from coterie.storage.log_producers import LogProducers
 from coterie.storage.producer_state import ProducerState
 from coterie.storage.segment import Segment
 from coterie.storage.segment_list import SegmentList
+from coterie.storage.segment_reader import MAX_OFFSET
 
 
 class LogReader:
@@ -73,8 +74,13 @@ class LogReader:
         """
         return self._segments.bytes_between(first, last)
 
-    def read(self, offset: int, max_bytes: int) -> bytes:
+    def read(self, offset: int, max_bytes: int, wanted_offset: int = MAX_OFFSET) -> bytes:
         """Return whole batches from the one that holds `offset` [log/reads].
+
+        Args:
+            offset: where to begin.
+            max_bytes: the most to read; the first batch may be larger.
+            wanted_offset: no batch behind the one that holds it is read.
 
         Raises:
             OffsetOutOfRange: `offset` is before the log's start or after its end.
@@ -86,11 +92,15 @@ class LogReader:
             active = self._segments.all[-1]
             active.remember(offset, active.size)
             return b""
-        data, _ = self._segments.read(offset, max_bytes)
+        data, _ = self._segments.read(offset, max_bytes, wanted_offset)
         return data
 
-    def read_committed(self, offset: int, max_bytes: int) -> tuple[bytes, list[AbortedTransaction]]:
+    def read_committed(
+        self, offset: int, max_bytes: int, wanted_offset: int = MAX_OFFSET
+    ) -> tuple[bytes, list[AbortedTransaction]]:
         """Return whole batches before the last stable offset [data-plane/isolation].
+
+        See `read`.
 
         Returns:
             The batches, and the aborted transactions that overlap them.
@@ -102,7 +112,7 @@ class LogReader:
         stable = self.last_stable_offset
         if offset >= stable:
             return (self.read(offset, 0) if offset == self.log_end_offset else b""), []
-        return self._segments.read_committed(offset, max_bytes, stable)
+        return self._segments.read_committed(offset, max_bytes, stable, wanted_offset)
 
     def transactions_from(self, offset: int) -> Iterator[TransactionIndex]:
         """Yield the transaction indexes of the segment that holds `offset`, and of later ones."""

@@ -20,7 +20,7 @@ from coterie.storage.leader_epochs import LeaderEpochs
 from coterie.storage.open_files import OpenFiles
 from coterie.storage.segment_digests import FILE_NAME, link
 from coterie.storage.segment_files import SWAP_SUFFIX, segment_stem
-from coterie.storage.segment_reader import SegmentReader
+from coterie.storage.segment_reader import MAX_OFFSET, SegmentReader
 from coterie.storage.time_search import check_last_entry, first_at_or_after, greatest_timestamp_from
 from coterie.storage.torn_tail import TailTrust, refusal
 
@@ -209,7 +209,9 @@ class Segment(SegmentReader):
         self.next_offset = last_offset + 1
         self.size = end
 
-    def read(self, offset: int, max_bytes: int) -> tuple[bytes, int]:
+    def read(
+        self, offset: int, max_bytes: int, wanted_offset: int = MAX_OFFSET
+    ) -> tuple[bytes, int]:
         """Return whole batches from the one that holds `offset`, and the offset after them.
 
         See `SegmentReader.read_batches`.
@@ -217,7 +219,7 @@ class Segment(SegmentReader):
         Raises:
             CorruptLog: the file is damaged where it was read.
         """
-        return self._repairing(lambda: self.read_batches(offset, max_bytes))
+        return self._repairing(lambda: self.read_batches(offset, max_bytes, wanted_offset))
 
     def read_producers(self, offset: int, producers: ProducerBatchReader) -> None:
         """Call `producers` for the batches from `offset` on, as `scan` does.

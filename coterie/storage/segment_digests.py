@@ -11,10 +11,10 @@ another one, the file has the entries of both, or none if it had none of the oth
 """
 
 import struct
-import zlib
 from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from typing import NamedTuple
+from zlib import crc32
 
 from coterie.storage.batches import BatchFacts
 from coterie.storage.checkpoints import checkpoint_text, read_checkpoint, replace_file
@@ -26,7 +26,7 @@ FILE_NAME = "coterie-segments"
 _SWAP_SUFFIX = ".swap.tmp"
 # Length, base offset, last offset and greatest timestamp of a batch. The checksum of the batch
 # covers the rest.
-_LINK = struct.Struct(">iqqq")
+_pack_link = struct.Struct(">iqqq").pack
 
 
 class SegmentDigest(NamedTuple):
@@ -44,8 +44,8 @@ class SegmentDigest(NamedTuple):
 def link(digest: int, batches: Iterable[BatchFacts]) -> int:
     """Return the digest of a segment after some more batches; that of an empty segment is 0."""
     for _, length_bytes, base_offset, last_offset, max_timestamp_ms in batches:
-        packed = _LINK.pack(length_bytes, base_offset, last_offset, max_timestamp_ms)
-        digest = zlib.crc32(packed, digest)
+        packed = _pack_link(length_bytes, base_offset, last_offset, max_timestamp_ms)
+        digest = crc32(packed, digest)
     return digest
 
 

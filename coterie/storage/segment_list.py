@@ -10,6 +10,7 @@ from coterie.storage.aborted_transactions import (
 )
 from coterie.storage.batches import until
 from coterie.storage.segment import Segment
+from coterie.storage.segment_reader import MAX_OFFSET
 
 
 class SegmentList:
@@ -100,22 +101,26 @@ class SegmentList:
         assert len(self.all) == len(self._bases), "each segment has its offset in the list"
         assert cleaned.next_offset <= self._bases[number + 1], "it ends before the next one"
 
-    def read(self, offset: int, max_bytes: int) -> tuple[bytes, int]:
+    def read(
+        self, offset: int, max_bytes: int, wanted_offset: int = MAX_OFFSET
+    ) -> tuple[bytes, int]:
         """Return whole batches of one segment from `offset` on, and the offset after them.
+
+        See `SegmentReader.read_batches`.
 
         Raises:
             CorruptLog: the files are damaged where they were read.
         """
         number = max(bisect_right(self._bases, offset) - 1, 0)
         while True:
-            data, next_offset = self.all[number].read(offset, max_bytes)
+            data, next_offset = self.all[number].read(offset, max_bytes, wanted_offset)
             number += 1
             # After compaction a segment may have nothing left from `offset` on.
             if data or number == len(self.all):
                 return data, next_offset
 
     def read_committed(
-        self, offset: int, max_bytes: int, stable_offset: int
+        self, offset: int, max_bytes: int, stable_offset: int, wanted_offset: int = MAX_OFFSET
     ) -> tuple[bytes, list[AbortedTransaction]]:
         """Return whole batches before the last stable offset.
 
@@ -123,6 +128,7 @@ class SegmentList:
             offset: where to begin, before the last stable offset.
             max_bytes: as for `read`.
             stable_offset: the last stable offset.
+            wanted_offset: as for `read`.
 
         Returns:
             The batches, and the aborted transactions that overlap them.
@@ -131,7 +137,7 @@ class SegmentList:
             CorruptLog: the files are damaged where they were read.
         """
         assert offset < stable_offset, "a read of committed records begins before its end"
-        data, next_offset = self.read(offset, max_bytes)
+        data, next_offset = self.read(offset, max_bytes, wanted_offset)
         if next_offset > stable_offset:
             data, next_offset = until(data, stable_offset)
         if not data:

@@ -17,7 +17,8 @@ from coterie.storage.segment_digests import FILE_NAME, SegmentDigest, link
 # How many places are remembered where a read stopped: one for each consumer that follows a
 # partition, and some more.
 MAX_REMEMBERED_PLACES = 64
-_MAX_OFFSET = 0x7FFFFFFFFFFFFFFF
+# Above every offset: a read without a last one.
+MAX_OFFSET = 0x7FFFFFFFFFFFFFFF
 
 
 class SegmentReader:
@@ -110,31 +111,38 @@ class SegmentReader:
 
     # What follows may raise BadBatch or IndexDamaged.
 
-    def read_batches(self, offset: int, max_bytes: int) -> tuple[bytes, int]:
+    def read_batches(
+        self, offset: int, max_bytes: int, wanted_offset: int = MAX_OFFSET
+    ) -> tuple[bytes, int]:
         """Return whole batches from the one that holds `offset`, and the offset after them.
 
-        At least one batch is returned, even if it is longer than `max_bytes`. Without a batch at or
-        after `offset` no bytes are returned, and the segment's end.
+        At least one batch is returned, even if it is longer than `max_bytes`, and none behind the
+        one that holds `wanted_offset`. Without a batch at or after `offset` no bytes are returned,
+        and the segment's end.
         """
         base_offset, last_offset, position, end, asked_bytes = self._alone
-        if base_offset <= offset <= last_offset and max_bytes <= asked_bytes:
+        if base_offset <= offset <= last_offset and (
+            max_bytes <= asked_bytes or wanted_offset <= last_offset
+        ):
             return self.bytes_at(position, end - position), last_offset + 1
         place = self.locate(offset)
         if place is None:
             return b"", self.next_offset
         position, expected_offset = place
         end, next_offset, is_alone = self.size, self.next_offset, False
-        if position + max_bytes < end:
+        if position + max_bytes < end or wanted_offset < next_offset - 1:
             last_position, length_bytes, base_offset, last_offset, _ = self._cut(
-                position, position + max_bytes
+                position, position + max_bytes, wanted_offset
             )
             end, next_offset = last_position + length_bytes, last_offset + 1
             is_alone = last_position == position
         assert end > position, "a read returns at least one batch"
         self.check(position, end, expected_offset)
         if is_alone:
-            # The next batch is there and would exceed the limit, so that stays so.
-            self._alone = (base_offset, last_offset, position, end, max_bytes)
+            # The next batch is there and would exceed the limit, so that stays so. If it is only
+            # not wanted, no more is known than that this one is returned whatever the limit is.
+            asked_bytes = max_bytes if last_offset < wanted_offset else 0
+            self._alone = (base_offset, last_offset, position, end, asked_bytes)
         data = self.bytes_at(position, end - position)
         self.remember(next_offset, end)
         return data, next_offset
@@ -151,7 +159,7 @@ class SegmentReader:
         position = self._places.get(offset)
         if position is not None:
             return (position, offset) if position < self.size else None
-        start, greatest_base, expected_offset = 0, _MAX_OFFSET, self.base_offset
+        start, greatest_base, expected_offset = 0, MAX_OFFSET, self.base_offset
         entry = self.indexes.offsets.floor(offset - self.base_offset)
         is_known = entry is None
         if entry is not None:
@@ -165,29 +173,36 @@ class SegmentReader:
                 raise BadBatch(position, f"offset {base_offset} is not what the index says")
             if last_offset >= offset:
                 return position, expected_offset if is_known else None
-            expected_offset, is_known, greatest_base = last_offset + 1, True, _MAX_OFFSET
+            expected_offset, is_known, greatest_base = last_offset + 1, True, MAX_OFFSET
         if start and (start >= self.size or (offset < self.next_offset and not self._gaps)):
             raise IndexDamaged(f"{self.path} has no batch where its index says")
         return None
 
-    def _cut(self, position: int, limit: int) -> BatchFacts:
-        """Return the last batch that ends by `limit`.
+    def _cut(self, position: int, limit: int, wanted_offset: int) -> BatchFacts:
+        """Return the last batch that ends by `limit`, and none behind that with `wanted_offset`.
 
         The first batch, at `position`, counts even if it ends behind the limit.
         """
-        file = self._files.get(self.path)
+        file, index = self._files.get(self.path), self.indexes.offsets
         last: BatchFacts | None = None
-        start = max(limit, position + 1)
+        start, entry = max(limit, position + 1), None
+        is_by_offset = wanted_offset < self.next_offset
+        if is_by_offset:
+            entry = index.floor(wanted_offset - self.base_offset)
+        if not is_by_offset or (entry is not None and entry[1] >= start):
+            entry = index.floor(start - 1, 1)
         while last is None:
             # There are few batches behind the last index entry. If the batch that it points to ends
             # too late, go back by one entry.
-            entry = self.indexes.offsets.floor(start - 1, 1)
             start = position if entry is None else max(entry[1], position)
             for facts in steps(file, start, self.size):
-                batch_position, length_bytes, _, _, _ = facts
+                batch_position, length_bytes, _, last_offset, _ = facts
                 if batch_position + length_bytes > limit and (last or start > position):
                     break
                 last = facts
+                if last_offset >= wanted_offset:
+                    break
+            entry = None if last else index.floor(start - 1, 1)
         if not self.trusted:
             # If the index pointed into the middle of a batch, this would not be one.
             last_position, length_bytes, _, _, _ = last

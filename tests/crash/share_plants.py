@@ -68,9 +68,9 @@ PLANTS = (
     ),
     Plant(
         "an update takes the place of those before it",
-        "coterie.coordinator.share_state.share_state:ShareState.take_update",
-        "[*self.batches, *from_wire(value.state_batches)]",
-        "from_wire(value.state_batches)",
+        "coterie.coordinator.share_state.share_state:ShareState.add_update",
+        "self.batches += from_wire(value.state_batches)",
+        "self.batches = from_wire(value.state_batches)",
         ("death:decisions:never",),
     ),
     Plant(

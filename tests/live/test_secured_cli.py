@@ -126,7 +126,6 @@ def test_scram_user_logs_in(secured: Secured, number: int, mechanism: str) -> No
 
 
 def test_delegation_token_from_its_creation_to_its_end(secured: Secured) -> None:
-    """[client/tokens]"""
     properties = secured.properties("PLAIN")
     made = rows_of(
         secured.command(

@@ -1,7 +1,7 @@
 """The bulk decoder returns exactly the rows of the plain one, for everything that a log can contain
-[pipeline/same-as-protocol].
+[pipeline/quarantine].
 
-Rules: [pipeline/unknown-is-null], [pipeline/key-types].
+Rules: [pipeline/unknown-is-null], [group-log/record-types].
 """
 
 import random

@@ -1,8 +1,6 @@
-"""Damage never becomes a row, is always reported, and does not affect its neighbours
-[pipeline/quarantine].
+"""Damage never becomes a row, is always reported, and does not affect its neighbours.
 
-Rules: [pipeline/whole-batches], [pipeline/same-as-protocol], [pipeline/unchecked-fields],
-[pipeline/next-batch], [pipeline/batch-order], [pipeline/key-types].
+Rules: [pipeline/quarantine], [pipeline/batch-order], [group-log/record-types].
 """
 
 import os

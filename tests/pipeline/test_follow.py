@@ -1,6 +1,6 @@
 """Following: every record counts once even if the process is killed; clusters over the wire.
 
-Rules: [pipeline/manifest], [pipeline/merged-parts].
+Rules: [pipeline/manifest].
 """
 
 import json

@@ -1,7 +1,6 @@
-"""An input `kafka://` has the rows of the broker's files, and continues where it ended
-[pipeline/wire-input].
+"""An input `kafka://` has the rows of the broker's files, and continues where it ended.
 
-Rules: [pipeline/follow-waits].
+Rules: [pipeline/log-ends].
 """
 
 import os

@@ -1,6 +1,6 @@
 """The format `coterie_log` in Spark: views, pruning, streams, logs that change meanwhile.
 
-Rules: [pipeline/segment-files], [pipeline/index-is-a-hint].
+Rules: [pipeline/segment-files].
 """
 
 import os
@@ -78,7 +78,7 @@ def places(frame: "DataFrame") -> list[tuple[Any, ...]]:
 
 
 def test_spark_accepts_every_view(spark: "SparkSession", data: str) -> None:
-    """[pipeline/spark-types]"""
+    """Spark checks the types of Arrow batches, not their UTF-8."""
     with open(os.path.join(data, f"{OFFSETS_TOPIC}-1", f"{60:020d}.log"), "r+b") as file:
         file.seek(-5, os.SEEK_END)
         file.write(b"!")
@@ -95,7 +95,7 @@ def test_spark_accepts_every_view(spark: "SparkSession", data: str) -> None:
 
 
 def test_pruned_read_has_the_same_rows(spark: "SparkSession", data: str) -> None:
-    """[pipeline/spark-filters]"""
+    """The options `group` and `logPartitions` are no filters of Spark."""
     from pyspark.testing import assertDataFrameEqual
 
     whole = read(spark, data)
@@ -121,7 +121,7 @@ def test_columns_that_the_view_does_not_have_are_refused(columns: str) -> None:
 
 
 def test_only_partitions_that_can_contain_the_group_are_read(data: str, tmp_path: Path) -> None:
-    """[pipeline/group-pruning]"""
+    """Numbers with a gap, and groups in another partition, prevent it."""
 
     def read_partitions(**options: str) -> set[int]:
         reader = LogReader(parse_options({"path": data, **options}))
@@ -164,7 +164,7 @@ def test_stream_has_the_rows_of_a_batch_read(
 def test_stream_of_a_log_that_grows_is_cleaned_and_is_torn(
     spark: "SparkSession", data: str, tmp_path: Path
 ) -> None:
-    """[pipeline/log-offsets]"""
+    """[pipeline/segment-files]"""
     out = tmp_path / "out"
     assert sum(followed(spark, data, out)) == 300
     directory = tmp_path / f"{OFFSETS_TOPIC}-2"
@@ -185,7 +185,7 @@ def test_stream_of_a_log_that_grows_is_cleaned_and_is_torn(
 
 
 def test_log_is_cleaned_between_planning_and_reading(data: str) -> None:
-    """[pipeline/cleaned-while-reading]"""
+    """[pipeline/segment-files]"""
     reader = LogReader(parse_options({"path": data, "splitBytes": "700"}))
     splits = reader.partitions()
     assert len(splits) > 20

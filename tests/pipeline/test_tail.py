@@ -4,7 +4,7 @@ A step is a call that changes the disk. The harness runs one process after the o
 in its step n, and each appends what the log has got since the last one. So the next process finds
 everything that was left half done. Planted bugs show that the harness notices errors.
 
-Rules: [pipeline/log-offsets], [pipeline/whole-batches].
+Rules: [pipeline/segment-files], [pipeline/quarantine].
 """
 
 import itertools

@@ -1,8 +1,6 @@
 """The timing wheel and the purgatory compared with a sorted list, over all levels and any jump.
 
-Scenario S154 of scenarios.tsv; [sessions/timer-order] [sessions/one-timer-per-key]
-
-Rules: [sessions/timing-wheel].
+Scenario S154 of scenarios.tsv; [sessions/timers]
 """
 
 from hypothesis import given, settings

@@ -394,7 +394,7 @@ class CheckedCoordinator(CoordinatorHarness):
 
     def append(self, append: Append) -> Batch:
         """Check the records of an append and add them to the log."""
-        rule = "[coordinator/operation]"
+        rule = "[coordinator/durable-responses]"
         partition = append.partition
         require(append.records, rule, "an append without records")
         batch = super().append(append)

@@ -1,7 +1,7 @@
 """The newest records of an in-memory log, and its compaction.
 
 Durable records may be compacted: a record that a later one of the same key supersedes may be
-missing afterwards, in any combination that the cleaner can leave [group-log/compacted-log].
+missing afterwards, in any combination that the cleaner can leave [group-log/replay].
 """
 
 from collections.abc import Iterator

@@ -113,13 +113,13 @@ LOG_PLANTS: tuple[Plant, ...] = (
     ),
     Plant(
         "a timer beyond the range of a level is lost",
-        "coterie.coordinator.kernel.timer_wheel:TimingWheel._place",
+        "coterie.coordinator.kernel.timer_wheel:TimingWheel._slot_for",
         "if slot_ms < level.current_ms + level.interval_ms:",
         "if slot_ms < level.current_ms + 3 * level.interval_ms:",
     ),
     Plant(
         "timers of coarse levels fire one tick late",
-        "coterie.coordinator.kernel.timer_wheel:TimingWheel._place",
+        "coterie.coordinator.kernel.timer_wheel:TimingWheel._slot_for",
         "number = slot_ms // level.tick_ms",
         "number = slot_ms // level.tick_ms + (level.tick_ms > TICK_MS)",
     ),

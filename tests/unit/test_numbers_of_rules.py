@@ -24,8 +24,8 @@ NUMBERS = (
         "up to two seconds",
     ),
     ("pipeline/quarantine", "pipeline.codec.damage.MAX_KEPT_BYTES", MIB, "the first MiB"),
-    ("pipeline/spark-tasks", "pipeline.options.MIN_SPLIT_BYTES", 16 * MIB, "has 16 to 96 MiB"),
-    ("pipeline/spark-tasks", "pipeline.options.MAX_SPLIT_BYTES", 96 * MIB, "has 16 to 96 MiB"),
+    ("pipeline/engines", "pipeline.options.MIN_SPLIT_BYTES", 16 * MIB, "has 16 to 96 MiB"),
+    ("pipeline/engines", "pipeline.options.MAX_SPLIT_BYTES", 96 * MIB, "has 16 to 96 MiB"),
     ("pipeline/engines", "pipeline.extent.LOCAL_LOG_BYTES", 64 * MIB, "up to 64 MiB of log"),
     ("pipeline/engines", "pipeline.extent.LOCAL_TABLE_BYTES", 16 * MIB, "16 MiB of tables"),
     (
@@ -33,12 +33,6 @@ NUMBERS = (
         "pipeline.timeline.holdings.SECOND_HALF_WITHIN_MS",
         5 * MINUTE,
         "for up to five minutes",
-    ),
-    (
-        "pipeline/epochs-and-facts",
-        "pipeline.timeline.from_epochs._SAME_MS",
-        10 * SECOND,
-        "ten seconds",
     ),
     (
         "pipeline/deliveries",
@@ -133,7 +127,7 @@ NUMBERS = (
         10 * SECOND,
         "ten seconds",
     ),
-    ("pipeline/check-severity", "pipeline.jobs.check.MAX_FINDINGS", 50, "at most 50 findings"),
+    ("pipeline/checks", "pipeline.jobs.check.MAX_FINDINGS", 50, "at most 50 findings"),
     ("report/limits", "pipeline.report.data.MAX_REBALANCES", 1_000, "newest 1,000 rebalances"),
     ("report/limits", "pipeline.report.data.MAX_MEMBERS", 500, "500 members of a group"),
     ("report/limits", "pipeline.report.data.MAX_PARTITIONS", 256, "256 of its partitions"),
@@ -148,7 +142,6 @@ NUMBERS = (
     ("client/deadline", "client.cluster.DEFAULT_TIMEOUT_S", 15.0, "15 s by default"),
     ("client/retries", "client.cluster._FIRST_PAUSE_S", 0.05, "begin with 50 ms"),
     ("client/mechanisms", "client.mechanisms._MOST_ITERATIONS", 65_536, "4,096 to 65,536"),
-    ("client/commit-times", "client.commit_times._RECENT_MS", 10 * MINUTE, "last ten minutes"),
     ("client/checks-of-epochs", "client.health.epochs._HELD_MS", 30 * SECOND, "more than 30 s"),
     ("recording/slow-disk", "recording.recorder._FLUSH_INTERVAL_S", 0.2, "after 0.2 s"),
     ("recording/slow-disk", "recording.recorder._WAITING_BYTES", 64 * MIB, "more than 64 MiB"),
@@ -186,7 +179,7 @@ NUMBERS = (
         "within 10 s",
     ),
     (
-        "share-groups/large-target",
+        "share-groups/target",
         "coordinator.groups.share.target._COMPUTED_AT_ONCE",
         1_500,
         "more than 1,500",
@@ -198,7 +191,7 @@ NUMBERS = (
         "more than 1,000 tasks",
     ),
     (
-        "transactions/end-response",
+        "transactions/end",
         "coordinator.transactions.shard.MAX_END_WAIT_MS",
         SECOND,
         "after one second",

@@ -159,7 +159,7 @@ def _check_inputs(inputs: Iterable[str], security: Security, *, waits: bool) -> 
     Args:
         inputs: the values of --input.
         security: how connections to clusters are secured.
-        waits: whether to wait for the first group of a cluster [pipeline/follow-waits].
+        waits: whether to wait for the first group of a cluster [pipeline/log-ends].
 
     Raises:
         CommandFailed: an input is neither a directory nor a cluster.

@@ -50,7 +50,7 @@ def command(*, directory: str, group_id: str, limit: int | None, as_json: bool) 
 
 
 def _print_commits(commits: "Commits", *, as_json: bool) -> None:
-    """Print what is known of a group without members [pipeline/unmanaged-groups]."""
+    """Print what is known of a group whose consumers assign partitions themselves."""
     if as_json:
         print_json([])
         return

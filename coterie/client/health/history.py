@@ -1,8 +1,8 @@
 """Checks of what happened to a group recently, according to the journal of a Coterie broker.
 
-Each takes an observation and returns its findings; without a journal there are none
-[client/checks-of-history]. Storms and what single members did are judged by the rules of the
-pipeline's findings, so that this and its page have one answer [pipeline/one-rule-set].
+Each takes an observation and returns its findings; without a journal there are none. Storms and
+what single members did are judged by the rules of the pipeline's findings, so that this and its
+page have one answer [pipeline/one-rule-set].
 """
 
 from collections.abc import Callable, Iterator

@@ -2,8 +2,8 @@
 
 A zero byte and the id, four bytes big-endian, come first. Behind them a value of Protobuf has the
 place of its message type in the file: a count, and as many indexes, from the outermost type to the
-innermost; a count of 0 is short for the first type. They are varints, zigzag as in Avro
-[registry/wire].
+innermost; a count of 0 is short for the first type. They are varints, zigzag as in Avro. Ids
+begin with 1. Other bytes name no schema.
 """
 
 from typing import NamedTuple

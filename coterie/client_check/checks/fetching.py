@@ -107,7 +107,7 @@ _refuses_metadata(
     Check(
         "metadata/asks-until-leader",
         "After LEADER_NOT_AVAILABLE (5) the client asks for metadata again.",
-        "[topics/offline-partitions]",
+        "[topics/partition-states]",
     ),
     ErrorCode.LEADER_NOT_AVAILABLE,
 )

@@ -143,7 +143,7 @@ def eager(run: Run) -> list[str]:
     Check(
         "following/newer-assignment",
         "A follower reads an assignment of a newer version as the newest that it knows.",
-        "[consumer-protocol/newer-versions]",
+        "[consumer-protocol/protocol-type]",
     ),
 )
 async def follower(run: Run) -> None:

@@ -28,7 +28,7 @@ async def _next_error(run: Run, error: ErrorCode) -> ClientExchange:
     Check(
         "rejoining/on-rebalance",
         "After REBALANCE_IN_PROGRESS (27) to a heartbeat the client joins again with its id.",
-        "[sessions/heartbeat-while-preparing]",
+        "[sessions/heartbeat]",
     ),
     Check(
         "rejoining/new-generation",
@@ -97,7 +97,7 @@ def _is_cooperative(join: ClientExchange) -> bool:
     Check(
         "closing/not-with-unknown-id",
         "After UNKNOWN_MEMBER_ID (25) the client does not leave with the id that it has lost.",
-        "[sessions/leave-errors]",
+        "[sessions/leave]",
     ),
 )
 async def removed(run: Run) -> None:

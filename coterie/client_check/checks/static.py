@@ -25,12 +25,12 @@ def _check(name: str, sentence: str, source: str, *needs: str) -> Check:
     _check(
         "static/states-instance-always",
         "SyncGroup, Heartbeat and OffsetCommit have the instance id, too.",
-        "KIP-345; [static-membership/fenced-requests]",
+        "KIP-345; [static-membership/replacement]",
     ),
     _check(
         "static/does-not-leave",
         "A static member does not leave the group when the program ends.",
-        "KIP-345; [static-membership/session-applies]",
+        "KIP-345; [static-membership/kept-at-join-timeout]",
         "ends",
     ),
     _check(
@@ -78,18 +78,18 @@ async def restarted(run: Run) -> None:
     _check(
         "fenced/stops",
         "After FENCED_INSTANCE_ID (82) a static member does not join again.",
-        "KIP-345; [static-membership/fenced-requests]",
+        "KIP-345; [static-membership/replacement]",
     ),
     _check(
         "fenced/does-not-commit",
         "After FENCED_INSTANCE_ID (82) a static member does not commit any more.",
-        "KIP-345; [static-membership/fenced-requests]",
+        "KIP-345; [static-membership/replacement]",
         "commits",
     ),
     _check(
         "fenced/stops-heartbeats",
         "After FENCED_INSTANCE_ID (82) a static member sends no heartbeats any more.",
-        "KIP-345; [static-membership/fenced-requests]",
+        "KIP-345; [static-membership/replacement]",
     ),
     instance_id=INSTANCE,
     protocols=BOTH,

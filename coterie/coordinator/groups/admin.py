@@ -28,14 +28,14 @@ _DEAD = "Dead"
 _LISTED_TOGETHER = 256
 
 # From this version on it is an error to describe an unknown group
-# [administration/describe-unknown-group].
+# [administration/describe].
 _NOT_FOUND_SINCE = 6
 
 
 def list_groups(
     partition: PartitionState, request: ListGroupsRequest
 ) -> Iterator[list[ListGroupsResponseGroup]]:
-    """Yield the groups of a partition that match both filters [administration/list-filters].
+    """Yield the groups of a partition that match both filters [administration/list].
 
     They come in parts, between which other requests may be handled: each group is listed as it is
     then, and one that is deleted in between may be listed.

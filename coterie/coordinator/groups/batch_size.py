@@ -2,7 +2,7 @@
 
 An operation that does not fit is refused before it changes anything, so no operation behind it can
 depend on it [coordinator/operation-size]. Sweeps need not be atomic and are split
-[coordinator/sweep-size].
+[coordinator/operation-size].
 """
 
 from collections.abc import Iterator, Mapping, Sequence

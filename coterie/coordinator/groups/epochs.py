@@ -12,7 +12,7 @@ from coterie.coordinator.topic_image import TopicsImage
 from coterie.protocol.messages.consumer_group_facts import GroupEpochRaised
 
 # The largest epoch that a record and a response can have. A log of other software may begin there
-# [consumer-groups/largest-epoch].
+# [consumer-groups/epoch-bumps].
 MAX_EPOCH = (1 << 31) - 1
 # The first epoch of a group and of its target assignment.
 FIRST_EPOCH = 1

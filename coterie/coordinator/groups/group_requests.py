@@ -1,7 +1,7 @@
 """How requests reach the partitions of their groups, and their responses leave them.
 
 A request of one group is handled by its partition. One about several groups has a part for each,
-which may be delayed [coordinator/several-groups].
+which may be delayed [coordinator/durable-responses].
 """
 
 from collections.abc import Callable, Sequence

@@ -39,7 +39,7 @@ class GroupRecords:
     def apply(self, key: Message, value: Message | None) -> None:
         """Apply one record; null removes what a value of that key has said.
 
-        A tombstone for an absent key is legal [group-log/tombstones].
+        A tombstone for an absent key is legal [group-log/record-types].
         """
         raise NotImplementedError
 
@@ -113,7 +113,7 @@ def replay(state: LoggedState, record: Record) -> None:
     Args:
         state: the state to change.
         record: the decoded key and value. A tombstone for an absent key is legal, because
-            compaction leaves such records [group-log/tombstones].
+            compaction leaves such records [group-log/record-types].
     """
     key, value = record
     if type(key) is OffsetCommitKey:

@@ -352,7 +352,7 @@ class GroupCoordinator(ShareGroupRequests):
     def listable_shards(self) -> tuple[ErrorCode, list[GroupShard]]:
         """Return the partitions that ListGroups covers, or the error that it gets.
 
-        [administration/list-partitions]
+        [administration/list]
         """
         shards = []
         for shard in self.shards:
@@ -408,9 +408,9 @@ class GroupCoordinator(ShareGroupRequests):
     def delete_groups(
         self, now_ms: int, request: DeleteGroupsRequest, context: RequestContext
     ) -> Effects[DeleteGroupsResponse]:
-        """Handle a DeleteGroups: one operation per group [administration/delete-is-atomic].
+        """Handle a DeleteGroups: one operation per group [administration/delete].
 
-        A group that is listed twice counts once [administration/delete-named-twice].
+        A group that is listed twice counts once [administration/delete].
         """
         group_ids = list(dict.fromkeys(request.groups_names))
         parts: list[Any] = [None] * len(group_ids)

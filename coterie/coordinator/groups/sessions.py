@@ -1,4 +1,4 @@
-"""The sessions of members, the same for classic and consumer groups [sessions/lazy-session-timers].
+"""The sessions of members, the same for classic and consumer groups [sessions/session-timeout].
 
 A member has at most one entry in the timing wheel for its session. Heartbeats only store a later
 deadline; the entry is armed again when it fires.

@@ -2,7 +2,7 @@
 
 A verb makes its records first. Then it asks whether they fit one batch, and only if they do it arms
 timers, adds events and answers: a verb that is refused has done nothing
-[consumer-groups/large-operation].
+[coordinator/operation-size].
 """
 
 from collections.abc import Iterable

@@ -38,7 +38,7 @@ class BatchForm(NamedTuple):
 
 
 class Append:
-    """The records of one operation; they go into one batch [coordinator/operation].
+    """The records of one operation; they go into one batch [coordinator/durable-responses].
 
     Attributes:
         partition: the partition of the internal topic.

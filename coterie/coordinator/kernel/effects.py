@@ -115,7 +115,7 @@ class Effects(Generic[R]):
             self.requests = [request]
 
     def arm(self, kind: str, group_id: str, member_id: str, deadline_ms: int) -> None:
-        """Arm a timer, replacing an earlier one of its key [sessions/one-timer-per-key]."""
+        """Arm a timer, replacing an earlier one of its key."""
         self._add_timer(Timer((kind, group_id, member_id), deadline_ms))
 
     def cancel(self, kind: str, group_id: str, member_id: str = "") -> None:

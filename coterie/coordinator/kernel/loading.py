@@ -1,10 +1,9 @@
 """Reading the log of a coordinator in bulk: collect by key first, decode what is left.
 
 A log of a million records may have some thousand keys. Raw bytes are collected by key, and only the
-last value of each key is decoded and replayed [group-log/newest-record-wins]. A value that was
-overwritten is never decoded, not even its version: otherwise it would depend on the cleaner whether
-a log can be loaded [group-log/unknown-versions]. Records of unknown types are skipped and counted
-[group-log/unknown-types].
+last value of each key is decoded and replayed [group-log/replay]. A value that was overwritten is
+never decoded, not even its version: otherwise it would depend on the cleaner whether a log can be
+loaded. Records of unknown types are skipped and counted [group-log/unknown-types].
 
 Records of a transaction count from its commit marker on [group-log/transactions]. The record with
 the largest offset decides for its key, as in compaction: a transaction that commits after a newer

@@ -13,7 +13,7 @@ that the reader of the log has left; `replay_open` for each record of an open tr
 `append_failed` the load has begun already, under the same epoch.
 
 A machine refuses an operation that does not fit a batch before it changes anything, and splits what
-may be split [coordinator/operation-size] [coordinator/sweep-size].
+may be split [coordinator/operation-size].
 """
 
 from collections import Counter
@@ -117,7 +117,7 @@ class Machine(Protocol):
         """
 
     def fail(self, partition: int, now_ms: int) -> Effects[Any]:
-        """Give up a partition whose log cannot be used [coordinator/failed-partition]."""
+        """Give up a partition whose log cannot be used [coordinator/unload]."""
 
     # -- appends -----------------------------------------------------------------------------------
 
@@ -139,7 +139,7 @@ class Machine(Protocol):
     def append_failed(self, partition: int, error: ErrorCode, now_ms: int) -> Effects[Any]:
         """Answer what waits for a lost append, and start to load the partition again.
 
-        The epoch stays [coordinator/failed-append] [coordinator/log-position].
+        The epoch stays [coordinator/failed-append].
         """
 
     # -- time --------------------------------------------------------------------------------------

@@ -2,12 +2,12 @@
 
 A delayed join phase, sync phase, session or sweep is a key with a deadline. An event ends it with
 `complete`, time ends it with `due`; whichever comes first removes the key, so the other finds
-nothing [sessions/one-completion]. Kafka's purgatory watches an operation under several keys and has
+nothing. Kafka's purgatory watches an operation under several keys and has
 to purge the lists of its other keys; here an operation has one key (ADR 4).
 
 A heartbeat does not call this module: it moves the deadline that is stored on the member. When the
 earlier deadline of the timing wheel fires, the owner of the key compares it with the stored one and
-delays the operation again [sessions/lazy-session-timers]. So a member has at most one entry.
+delays the operation again [sessions/session-timeout]. So a member has at most one entry.
 
 Invariant: a key is in the wheel or among those that `due` has taken out of it, never in both.
 """
@@ -57,8 +57,8 @@ class Purgatory:
         """End the operations whose deadline has passed, one after the other, and yield their keys.
 
         Handling one key may complete or delay another that is due at the same moment; the other is
-        then not yielded [sessions/one-timer-per-key]. Operations that the caller leaves in the
-        iterator are yielded by the next call.
+        then not yielded. Operations that the caller leaves in the iterator are yielded by the next
+        call.
         """
         expired = self._expired
         for deadline_ms, key in self._wheel.advance(now_ms):

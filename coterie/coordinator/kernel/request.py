@@ -10,8 +10,8 @@ ANONYMOUS = "User:ANONYMOUS"
 class ClientContext(NamedTuple):
     """The sender of the requests of one connection.
 
-    A connection has one of these, and replaces it when a request has another client id
-    [connections/client-context].
+    A connection has one of these, and replaces it when a request has another client id,
+    or when ApiVersions names the client's software.
 
     Attributes:
         connection_id: the number of the connection, counted from the start of the broker.

@@ -1,4 +1,4 @@
-"""Responses about several groups, whose parts may be delayed apart [coordinator/several-groups].
+"""Responses about several groups, whose parts may be delayed apart [coordinator/durable-responses].
 
 A request about several groups touches several partitions, and each may delay its part until earlier
 appends are durable. `MultiGroupResponse` collects the parts.

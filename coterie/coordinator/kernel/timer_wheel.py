@@ -1,13 +1,12 @@
 """A hierarchical timing wheel of keys and deadlines, without callbacks and without a clock.
 
 Level 1 has 20 slots of 1 ms. A coarser level has slots as long as the whole finer level and exists
-only when a deadline does not fit the finer levels [sessions/timing-wheel]. A slot that receives its
-first entry is queued by the time at which it begins; so advancing costs what is due, and not what
-is armed. Arming costs the number of levels, cancelling is constant.
+only when a deadline does not fit the finer levels (ADR 4). A slot that receives its first entry is
+queued by the time at which it begins; so advancing costs what is due, and not what is armed. Arming
+costs the number of levels, cancelling is constant.
 
 Invariants: an armed key is in exactly one slot; `advance(now)` returns every key whose deadline is
-at or before `now` and no other, in the order of deadlines and then of arming
-[sessions/timer-order].
+at or before `now` and no other, in the order of deadlines and then of arming [sessions/timers].
 """
 
 from collections.abc import Hashable
@@ -20,23 +19,39 @@ TICK_MS = 1  # timeouts are whole milliseconds on the wire
 SLOTS = 20  # Kafka's wheel size: the levels span 20 ms, 400 ms, 8 s, 160 s, 53 min, ...
 
 
-# A deadline in ms and its place in the order of arming. A plain tuple: every session makes one.
-_Entry = tuple[int, int]
-
-
 class _Slot(Generic[K]):
     """The entries of one slot of one level.
 
     Attributes:
-        entries: by key.
+        entries: by their place in the order of arming. A key is a tuple, whose hash is computed
+            each time; that of a number is not.
         expiry_ms: when the slot begins, while it is queued; -1 otherwise.
     """
 
     __slots__ = ("entries", "expiry_ms")
 
     def __init__(self) -> None:
-        self.entries: dict[K, _Entry] = {}
+        self.entries: dict[int, _Entry[K]] = {}
         self.expiry_ms = -1
+
+
+class _Entry(Generic[K]):
+    """A key that is armed.
+
+    Attributes:
+        key: the key.
+        deadline_ms: its deadline.
+        serial: its place in the order of arming.
+        slot: the slot that has the entry.
+    """
+
+    __slots__ = ("deadline_ms", "key", "serial", "slot")
+
+    def __init__(self, key: K, deadline_ms: int, serial: int, slot: _Slot[K]) -> None:
+        self.key = key
+        self.deadline_ms = deadline_ms
+        self.serial = serial
+        self.slot = slot
 
 
 class _Level(Generic[K]):
@@ -65,35 +80,40 @@ class TimingWheel(Generic[K]):
         self._levels: list[_Level[K]] = [_Level(TICK_MS, start_ms)]
         # Slots that have had an entry since they were last drained: (expiry_ms, serial, slot).
         self._queue: list[tuple[int, int, _Slot[K]]] = []
-        self._slot_of: dict[K, _Slot[K]] = {}
+        self._entry_of: dict[K, _Entry[K]] = {}
         self._serial = 0
 
     def __len__(self) -> int:
-        return len(self._slot_of)
+        return len(self._entry_of)
 
     def __contains__(self, key: K) -> bool:
-        return key in self._slot_of
+        return key in self._entry_of
 
     def deadline_ms(self, key: K) -> int | None:
         """Return the deadline of a key, or None if it is not armed."""
-        slot = self._slot_of.get(key)
-        if slot is None:
-            return None
-        deadline_ms, _ = slot.entries[key]
-        return deadline_ms
+        entry = self._entry_of.get(key)
+        return None if entry is None else entry.deadline_ms
 
     def arm(self, key: K, deadline_ms: int) -> None:
         """Arm a key, replacing its earlier deadline. One that has passed is due at once."""
-        self.cancel(key)
         self._serial += 1
-        self._place(key, (deadline_ms, self._serial))
+        serial = self._serial
+        entry = self._entry_of.get(key)
+        if entry is not None:
+            del entry.slot.entries[entry.serial]
+        slot = self._slot_for(deadline_ms, serial)
+        if entry is None:
+            entry = self._entry_of[key] = _Entry(key, deadline_ms, serial, slot)
+        else:
+            entry.deadline_ms, entry.serial, entry.slot = deadline_ms, serial, slot
+        slot.entries[serial] = entry
 
     def cancel(self, key: K) -> bool:
         """Disarm a key; return whether it was armed."""
-        slot = self._slot_of.pop(key, None)
-        if slot is None:
+        entry = self._entry_of.pop(key, None)
+        if entry is None:
             return False
-        del slot.entries[key]
+        del entry.slot.entries[entry.serial]
         return True
 
     def next_ms(self) -> int | None:
@@ -111,34 +131,39 @@ class TimingWheel(Generic[K]):
         Returns:
             (deadline in ms, key), by deadline and then by the order of arming.
         """
-        due: list[tuple[_Entry, K]] = []
+        due: list[tuple[int, int, K]] = []
         while (expiry_ms := self.next_ms()) is not None and expiry_ms <= now_ms:
             slot = heappop(self._queue)[2]
             assert slot.expiry_ms == expiry_ms, "a slot is queued once, by its present expiry"
             slot.expiry_ms = -1
             self._move_to(expiry_ms)
             entries, slot.entries = slot.entries, {}
-            for key, entry in entries.items():
-                assert self._slot_of[key] is slot, f"{key} is in two slots"
-                deadline_ms, _ = entry
-                if deadline_ms <= now_ms:
-                    del self._slot_of[key]
-                    due.append((entry, key))
+            for serial, entry in entries.items():
+                assert entry.slot is slot, f"{entry.key} is in two slots"
+                if entry.deadline_ms <= now_ms:
+                    del self._entry_of[entry.key]
+                    due.append((entry.deadline_ms, serial, entry.key))
                 else:
                     # The slot of a coarse level has begun: its entries go to finer levels.
-                    self._place(key, entry)
+                    entry.slot = self._slot_for(entry.deadline_ms, serial)
+                    entry.slot.entries[serial] = entry
         self._move_to(now_ms)
-        due.sort(key=lambda each: each[0])
-        return [(deadline_ms, key) for (deadline_ms, _), key in due]
+        # No two have the same serial, so keys are not compared.
+        due.sort()
+        return [(deadline_ms, key) for deadline_ms, _, key in due]
 
     def _move_to(self, time_ms: int) -> None:
         for level in self._levels:
             if time_ms >= level.current_ms + level.tick_ms:
                 level.current_ms = time_ms - time_ms % level.tick_ms
 
-    def _place(self, key: K, entry: _Entry) -> None:
-        """Put an entry into the finest slot that holds its deadline, adding levels as needed."""
-        deadline_ms, serial = entry
+    def _slot_for(self, deadline_ms: int, serial: int) -> _Slot[K]:
+        """Return the finest slot that holds a deadline, queued; add levels as needed.
+
+        Args:
+            deadline_ms: the deadline.
+            serial: of the entry that the slot receives.
+        """
         present_ms = self._levels[0].current_ms
         # A deadline that has passed goes into the slot of the present tick.
         slot_ms = max(present_ms, deadline_ms)
@@ -156,8 +181,7 @@ class TimingWheel(Generic[K]):
             assert not slot.entries, "a slot is drained before its turn comes again"
             slot.expiry_ms = expiry_ms
             heappush(self._queue, (expiry_ms, serial, slot))
-        slot.entries[key] = entry
-        self._slot_of[key] = slot
+        return slot
 
     def _add_levels(self, slot_ms: int) -> _Level[K]:
         """Add coarser levels until one holds the time `slot_ms`; return that one."""

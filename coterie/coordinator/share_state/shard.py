@@ -293,13 +293,24 @@ class ShareStateShard(Shard):
             return
         body = key_bytes[PREFIX_BYTES:]
         if body != self._replayed[0]:
+            self.merge_replayed()
             self._replayed = body, _share_key(record_type.key.decode(key_bytes, 0, PREFIX_BYTES))
         try:
             value = None if value_bytes is None else record_type.decode_value(value_bytes)
         except UnknownValueVersion:
             self.skipped_records += 1
             return
-        self._take(self._replayed[1], value)
+        state = self.states.get(self._replayed[1])
+        if isinstance(value, ShareUpdateValue) and state is not None:
+            state.add_update(value)
+        else:
+            self._take(self._replayed[1], value)
+
+    def merge_replayed(self) -> None:
+        """Merge the states of the records of the share partition that was replayed last."""
+        state = self.states.get(self._replayed[1])
+        if state is not None:
+            state.merge()
 
     def _take(self, share_key: ShareKey, value: Message | None) -> None:
         """Change memory as a record says."""
@@ -319,6 +330,8 @@ class ShareStateShard(Shard):
 
     def loaded(self, now_ms: int, effects: _Effects) -> None:
         """Forget the states of topics that were deleted meanwhile."""
+        self.merge_replayed()
+        self._replayed = _NO_KEY
         self.pruning = Pruning(self._config, self.states)
         self.forget_topics(lambda topic_id: topic_id not in self._topics.by_id, now_ms, effects)
 

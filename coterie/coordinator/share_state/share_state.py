@@ -106,14 +106,27 @@ class ShareState:
 
     def take_update(self, value: ShareUpdateValue) -> None:
         """Apply the record of a change."""
+        self.add_update(value)
+        self.merge()
+
+    def add_update(self, value: ShareUpdateValue) -> None:
+        """Apply a record of several, behind the last of which `merge` is called.
+
+        Merging once gives the same [share-partitions/state-log], unless the start offset goes
+        back: what is below it until then is dropped.
+        """
         if value.start_offset != NO_OFFSET:
+            if value.start_offset < self.start_offset:
+                self.merge()
             self.start_offset = value.start_offset
         self.leader_epoch = value.leader_epoch
         self.delivery_complete_count = value.delivery_complete_count
-        self.batches = merge(
-            [*self.batches, *from_wire(value.state_batches)], max(0, self.start_offset)
-        )
+        self.batches += from_wire(value.state_batches)
         self.updates += 1
+
+    def merge(self) -> None:
+        """Merge the states of records."""
+        self.batches = merge(self.batches, max(0, self.start_offset))
 
     @classmethod
     def of_snapshot(cls, value: ShareSnapshotValue) -> "ShareState":

@@ -1,7 +1,7 @@
 """EndTxn: a producer commits or aborts its transaction [transactions/end].
 
 The decision is written first and then the markers. The response leaves when the markers are
-durable, so the next read of the client sees the transaction ended [transactions/end-response].
+durable, so the next read of the client sees the transaction ended [transactions/end].
 """
 
 from typing import NamedTuple

@@ -1,7 +1,7 @@
 """What time does: transactions past their timeout are aborted, unused ids are forgotten.
 
 Both are searched for at intervals and not with a timer each, as in Kafka, so a transaction may be
-open for its timeout and one interval [transactions/timeout] [transactions/id-expiry]. A search goes
+open for its timeout and one interval [transactions/timeout]. A search goes
 over all ids in steps, between which requests are handled.
 """
 

@@ -1,6 +1,6 @@
 """ListTransactions and DescribeTransactions: the ids and their states, for people and tools.
 
-They show memory, which may be ahead of the log for the time of a write [transactions/listings].
+They show memory, which may be ahead of the log for the time of a write [transactions/memory-first].
 """
 
 from collections.abc import Iterator

@@ -32,7 +32,7 @@ from coterie.protocol.messages.transaction_records import (
     TransactionLogValue,
 )
 
-# How long an EndTxn waits for its markers [transactions/end-response].
+# How long an EndTxn waits for its markers [transactions/end].
 MAX_END_WAIT_MS = 1_000
 
 
@@ -150,7 +150,7 @@ class TransactionShard(Shard):
         self.answer_end(transaction, effects)
 
     def answer_end(self, transaction: Transaction, effects: Effects[Any]) -> None:
-        """Answer the EndTxn of a decided transaction, if it waits [transactions/end-response]."""
+        """Answer the EndTxn of a decided transaction, if it waits [transactions/end]."""
         waiting, transaction.waiting_end = transaction.waiting_end, None
         if waiting is None:
             return

@@ -9,5 +9,5 @@
     decoder    a segment, piece by piece
 
 Invariant: the rows are those that `protocol.records` and `protocol.messages` decode one by one.
-What these refuse is damage, with its bytes, file and position [pipeline/same-as-protocol].
+What these refuse is damage, with its bytes, file and position [pipeline/quarantine].
 """

@@ -2,9 +2,9 @@
 
 Stepping from one length to the next is the only sequential part of decoding. The headers are then
 checked for all batches at once. The CRC does not cover base offset, leader epoch, magic and length
-[pipeline/unchecked-fields]; `order.py` compares the offsets and epochs of neighbours.
+[pipeline/batch-order]; `order.py` compares the offsets and epochs of neighbours.
 
-After damage, decoding continues at the next whole batch [pipeline/next-batch].
+After damage, decoding continues at the next whole batch [pipeline/quarantine].
 """
 
 import zlib

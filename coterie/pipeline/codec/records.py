@@ -8,7 +8,7 @@ other field is read for all records of the piece at once.
 Compressed blocks are decompressed first, and their records are read together with the others.
 `protocol.records` reads messages of magic 0 and 1, records with headers and everything that looks
 wrong, one batch at a time. It also decides what is damage, so the records are exactly those that
-the scalar decoder returns [pipeline/same-as-protocol].
+the scalar decoder returns [pipeline/quarantine].
 """
 
 from dataclasses import dataclass, fields

@@ -48,7 +48,7 @@ from coterie.protocol.record_batch_layout import (
 from coterie.protocol.records import Record, read_marker
 from coterie.protocol.topic_names import JOURNAL_TOPIC, OFFSETS_TOPIC, SHARE_GROUPS_TOPIC
 
-# The record types that some release of Kafka writes [pipeline/key-types].
+# The record types that some release of Kafka writes [group-log/record-types].
 _KNOWN_KEY_TYPES = list(GROUP_RECORDS.by_number)
 _SHARE_KEY_TYPES = list(SHARE_STATE_RECORDS.by_number)
 # Nearly all records have this type, so only the others are looked up.

@@ -141,7 +141,7 @@ def _touches(rebalances: pa.Table) -> list[Touch]:
 
 
 def unreadable_histories(rows: Iterable[Row], now_ms: int) -> Iterator[Finding]:
-    """Return a finding for each group without a history [pipeline/unreadable].
+    """Return a finding for each group without a history [pipeline/journal-then-log].
 
     Args:
         rows: `group_id` and `error` of each.

@@ -208,7 +208,7 @@ class Changes:
 
     Attributes:
         group_id: the group.
-        now_ms: the end of the records [pipeline/findings].
+        now_ms: the end of the records [pipeline/one-finding-a-cause].
     """
 
     def __init__(self, group_id: str, now_ms: int) -> None:

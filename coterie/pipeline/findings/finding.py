@@ -1,4 +1,4 @@
-"""What a finding is [pipeline/findings]."""
+"""What a finding is [pipeline/one-finding-a-cause]."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime

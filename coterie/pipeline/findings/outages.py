@@ -1,7 +1,11 @@
 """Outages: the broker is gone for a while, and clients that join anew leave old sessions behind.
 
-What that looks like was recorded with real clients on a killed broker [pipeline/outage]. Nothing
-here needs Arrow, so `groups check` judges a journal by the same functions.
+What that looks like was recorded with real clients on a killed broker [pipeline/outage]:
+kafka-python 3.0, aiokafka and Java's consumer keep their member ids; librdkafka joins anew within
+2 s if the broker was away for longer than its session, and its old session expires one session
+timeout after the load.
+
+Nothing here needs Arrow, so `groups check` judges a journal by the same functions.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,7 @@
 """Check tables and logs against rules that a coordinator keeps whatever its clients do.
 
 An error is a violated rule. A warning is a possible violation that the records neither prove nor
-rule out [pipeline/check-severity].
+rule out [pipeline/checks].
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -261,7 +261,7 @@ def _check_groups(exchanged: RowExchange, bucket: int) -> Iterator[Finding]:
 
 
 def _unowned_commits(exchanged: RowExchange, bucket: int) -> Iterator[Finding]:
-    """Find commits of partitions that no member of the group owned [pipeline/owned-commits]."""
+    """Find commits of partitions that no member of the group owned [pipeline/checks]."""
     commits, owned = (exchanged.rows(each, bucket) for each in ("offset_commits", "ownership"))
     found = without_owner(commits, owned)
     sums = found.group_by(["group_id", "topic", "partition"]).aggregate(
@@ -278,7 +278,7 @@ def _unowned_commits(exchanged: RowExchange, bucket: int) -> Iterator[Finding]:
 
 
 def _misplaced(store: Store, homes: Iterable[Home]) -> Iterator[Finding]:
-    """Find groups with records in another partition than their own [pipeline/home-partition]."""
+    """Find groups with records in another partition than their own [pipeline/checks]."""
     for source, number, group_id in homes:
         count = store.about(source).get("partitions", {}).get(OFFSETS_TOPIC)
         if count is None or partition_for(group_id, count) == number:
@@ -304,7 +304,7 @@ def _logs_of(store: Store, source: str) -> dict[int, str]:
 
 
 def _lost_ends(store: Store, source: str, logs: Mapping[int, str]) -> Iterator[Finding]:
-    """Find logs that have lost their end [pipeline/kept-records]."""
+    """Find logs that have lost their end [pipeline/checks]."""
     for number, offset in sorted(store.position(source).items()):
         if number in logs and (end := log_end(logs[number])) < offset:
             yield Finding(
@@ -318,7 +318,7 @@ def _lost_ends(store: Store, source: str, logs: Mapping[int, str]) -> Iterator[F
 def _lost_keys(
     exchanged: RowExchange, bucket: int, logs: Mapping[str, Mapping[int, str]], *, is_proven: bool
 ) -> Iterator[Finding]:
-    """Find logs that have lost the last value of a key [pipeline/kept-records]."""
+    """Find logs that have lost the last value of a key [pipeline/checks]."""
     by = ["input", "log_partition", "key"]
     was, now = (
         # Of a key in several stretches the last record counts.

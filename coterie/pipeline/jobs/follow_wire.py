@@ -164,7 +164,7 @@ class Wire(threading.Thread):
 
 
 def _is_unavailable(error: Exception) -> bool:
-    """Return whether to wait for the cluster [pipeline/follow-waits]."""
+    """Return whether to wait for the cluster [pipeline/log-ends]."""
     if isinstance(error, Refused):
         return error.code in RETRIABLE_LEADER_ERRORS
     return isinstance(error, BrokerUnreachable | BrokerTimedOut | ConnectionLost | NoGroupLog)

@@ -1,7 +1,7 @@
 """Find the logs to read and what is new in them, and name the inputs.
 
 An input is a cluster, which one or several data directories belong to [pipeline/input-identity].
-The groups of every input but the first get a label: `orders@billing` [pipeline/group-labels].
+The groups of every input but the first get a label: `orders@billing` [pipeline/input-identity].
 """
 
 import os
@@ -16,8 +16,8 @@ from coterie.pipeline.store import Store, topic_names_in
 from coterie.protocol.topic_names import JOURNAL_TOPIC, OFFSETS_TOPIC, SHARE_GROUPS_TOPIC
 from coterie.storage.properties import read_properties
 
-# The journal is first, so that a run never has a fact without its record
-# [pipeline/journal-before-log].
+# The journal is first: generations reach the group log before it, so a run never has a fact without
+# its record.
 TOPICS = (JOURNAL_TOPIC, OFFSETS_TOPIC, SHARE_GROUPS_TOPIC)
 
 _META_FILE = "meta.properties"

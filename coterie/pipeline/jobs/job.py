@@ -85,7 +85,7 @@ class Job:
         scratch: a directory for files that tasks pass to other tasks.
         steps: the tables that were written so far.
         options: values that the manifest stores with the run.
-        labels: by input the label of its groups [pipeline/group-labels].
+        labels: by input the label of its groups [pipeline/input-identity].
         topic_names: names by topic id, as far as the inputs record them.
     """
 

@@ -7,7 +7,7 @@ manifest. A build works on a copy of the manifest, and only the commits exclude 
 Invariants: another thread sees a part only once it is committed, together with the positions and
 what is stored about its input. A part gets its number when it is committed, so parts that a build
 has not read have higher numbers than the parts that it writes. A merged part has the number of its
-oldest part, so the order of parts does not change [pipeline/merged-parts].
+oldest part, so the order of parts does not change [pipeline/manifest].
 """
 
 import copy

@@ -68,7 +68,7 @@ def _regex(value: records.ConsumerGroupRegularExpressionValue) -> dict[str, Any]
     return {"topics": value.topics}
 
 
-# By record type the kind, and the function for the columns of the value [pipeline/key-types].
+# By record type the kind, and the function for the columns of the value [group-log/record-types].
 KINDS: dict[int, tuple[str, _Fields]] = {
     3: ("group", _group),
     4: ("topics", _topics),

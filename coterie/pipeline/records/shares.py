@@ -66,7 +66,7 @@ def _with_state(value: records.ShareGroupStatePartitionMetadataValue) -> dict[st
     }
 
 
-# By record type the kind, and the function for the columns of the value [pipeline/key-types].
+# By record type the kind, and the function for the columns of the value [group-log/record-types].
 KINDS: dict[int, tuple[str, _Fields]] = {
     10: ("member", _member),
     11: ("group", _group),

@@ -87,7 +87,7 @@ def _topology(value: records.StreamsGroupTopologyValue) -> dict[str, Any]:
     }
 
 
-# By record type the kind, and the function for the columns of the value [pipeline/key-types].
+# By record type the kind, and the function for the columns of the value [group-log/record-types].
 KINDS: dict[int, tuple[str, _Fields]] = {
     17: ("group", _group),
     19: ("member", _member),

@@ -377,7 +377,7 @@ class EpochTimeline:
             self._rebalances[-1] = last._replace(replaced=(*last.replaced, member.key))
 
     def _inferred_removal(self, member: RecordedMember, step: Step | None, at_ms: int) -> Removal:
-        """Return why a member was removed, as far as the log shows it [pipeline/epoch-bumps]."""
+        """Return why a member was removed, if the log shows it [pipeline/epoch-rebalance]."""
         timeout_ms = member.rebalance_timeout_ms
         asked_ms = self._handovers.pending_since(member.key)
         if (
@@ -395,7 +395,7 @@ class EpochTimeline:
         return Removal(LEAVE)
 
     def _inferred_trigger(self, at_ms: int, otherwise: str) -> Trigger:
-        """Return why the epoch rose, as far as the log shows it [pipeline/epoch-bumps]."""
+        """Return why the epoch rose, as far as the log shows it [pipeline/epoch-rebalance]."""
         members = self._members.values()
         if self._epoch is None and members and all(each.is_classic for each in members):
             return Trigger(UPGRADE)

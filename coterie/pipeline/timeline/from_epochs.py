@@ -5,7 +5,7 @@ others have partitions [pipeline/streams-tasks].
 
 The log has every step, until compaction removes it. The journal says why epochs rose and members
 were removed, and keeps what the log has lost. A fact belongs to the record that its operation
-wrote; a fact without a record is an event of its own [pipeline/epochs-and-facts].
+wrote; a fact without a record is an event of its own, without partitions.
 Topics are named by ids in the log [pipeline/topic-ids].
 """
 

@@ -78,7 +78,7 @@ class _LogTimeline:
         elif self.current is not None and generation.generation == self.current.generation:
             self._rewritten(self.current, generation)
         elif self.current is None and generation.generation == 0 and not generation.members:
-            # A new group is logged before a member has joined [pipeline/new-group].
+            # A new group is logged before a member has joined [pipeline/skipped-generations].
             return
         else:
             self._completed(self.current, generation)
@@ -102,7 +102,7 @@ class _LogTimeline:
         self.current = None
 
     def _rewritten(self, before: Generation, generation: Generation) -> None:
-        """Apply a rewrite: a static member has a new member id [pipeline/static-rewrite]."""
+        """Apply a rewrite: a static member has a new member id [pipeline/static-restart]."""
         known = {member.key: member.member_id for member in before.members}
         for member in generation.members:
             if known.get(member.key, member.member_id) != member.member_id:
@@ -172,7 +172,7 @@ class _LogTimeline:
         self.current = generation
 
     def _count_cause(self, rebalance: Rebalance) -> None:
-        """Count the rebalance for its member [pipeline/rebalances-caused]."""
+        """Count the rebalance for its member [pipeline/member-sessions]."""
         trigger = rebalance.trigger
         if trigger.member_key is not None:
             self.sessions.caused(trigger.member_key)

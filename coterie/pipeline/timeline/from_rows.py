@@ -12,7 +12,7 @@ Row = Mapping[str, Any]
 def generations_of(rows: Iterable[Row]) -> Iterator[Generation | Removed]:
     """Yield a generation for each row, or the end of the group for a tombstone.
 
-    The time of a generation is the timestamp of its record [pipeline/replay-order].
+    The time of a generation is the timestamp of its record [pipeline/journal-then-log].
 
     Args:
         rows: rows of the view `groups`, in the order of the log.

@@ -2,7 +2,7 @@
 
 Units: `_ms` after `started`, `completed`, `from`, `to`, `at` or `seen` is epoch milliseconds; every
 other `_ms` is a duration. Unknown values are None [pipeline/unknown-is-null]. Members are
-identified by their keys [pipeline/member-key].
+identified by their keys [pipeline/member-identity].
 """
 
 from enum import StrEnum
@@ -46,7 +46,7 @@ def identity_of(
 
 
 class Evidence(StrEnum):
-    """How a rebalance is known [pipeline/evidence]."""
+    """How a rebalance is known."""
 
     JOURNAL = "journal"  # the coordinator recorded it
     LOG = "log"  # it follows from the generations in __consumer_offsets
@@ -79,7 +79,7 @@ class RecordedMember(NamedTuple):
 
     @property
     def key(self) -> str:
-        """The key in tables: the same after a restart of a static member [pipeline/member-key]."""
+        """The key in tables; a static member keeps it [pipeline/member-identity]."""
         return self.instance_id or self.member_id
 
     @property
@@ -275,7 +275,7 @@ class MemberSession(NamedTuple):
         silent_ms: how long it had been silent when it left; None if unknown [pipeline/departures].
         session_timeout_ms, rebalance_timeout_ms: see `Member`.
         rebalances_caused: the rebalances that it is known to have caused; None if it may have
-            caused one, among several members, and none is known [pipeline/rebalances-caused].
+            caused one, among several members, and none is known [pipeline/member-sessions].
     """
 
     group_id: str
@@ -300,7 +300,7 @@ class MemberSession(NamedTuple):
 
 
 class EpochBump(NamedTuple):
-    """A rise of a group's epoch [pipeline/epoch-bumps].
+    """A rise of a group's epoch [pipeline/epoch-rebalance].
 
     Attributes:
         group_id, epoch, at_ms: the group, the epoch to which it rose, and when.

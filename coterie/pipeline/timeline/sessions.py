@@ -67,7 +67,7 @@ class Sessions:
             self._put(key, session._replace(rebalances_caused=caused))
 
     def may_have_caused(self, keys: Iterable[str]) -> None:
-        """Note that one of several members caused a rebalance [pipeline/rebalances-caused]."""
+        """Note that one of several members caused a rebalance [pipeline/member-sessions]."""
         for key in keys:
             session = self._newest(key)
             if session is not None and not session.rebalances_caused:

@@ -25,7 +25,7 @@ from coterie.protocol.messages.journal_records import MemberJoined
 
 # The word of the journal.
 INITIALIZED = "partitions initialized"
-# The record types of share groups [pipeline/key-types].
+# The record types of share groups [group-log/record-types].
 _RECORD_TYPES = range(10, 16)
 
 

@@ -20,7 +20,7 @@ from coterie.pipeline.tables import TABLES
 
 MINUTE_US = 60_000_000
 
-# The groups of Spark's own consumers [pipeline/spark-groups].
+# The groups of Spark's own consumers [pipeline/commit-minutes].
 SPARK_GROUPS = r"^spark-(kafka|executor)-"
 
 COLUMNS = (

@@ -28,7 +28,7 @@ from coterie.protocol.messages.journal_records import UnknownFact, decode_fact
 
 ArrowRows = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
-# Separates a group's id from the label of its input [pipeline/group-labels].
+# Separates a group's id from the label of its input [pipeline/input-identity].
 LABEL_MARK = "@"
 
 _GROUP_EVENTS = TABLES["group_events"].schema

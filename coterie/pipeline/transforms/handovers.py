@@ -1,4 +1,4 @@
-"""Find the commits that were the newest when a partition changed its owner [pipeline/handover].
+"""Find the commits that were the newest when a partition changed its owner.
 
 Tasks find them in each stretch of commits; `progress.with_handover` joins them with the moves.
 """

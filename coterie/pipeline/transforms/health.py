@@ -43,9 +43,11 @@ def damaged(rows: pa.RecordBatch) -> pa.Table:
 
 
 def log_health(sums: pa.Table, damage: pa.Table) -> pa.Table:
-    """Return a row for each segment of the group log [pipeline/log-health].
+    """Return a row for each segment of the group log, as it was when it was read.
 
-    `bytes` are those of keys and values.
+    `bytes` are those of keys and values. A key counts once for each segment, a batch in two
+    stretches once. Batches are unknown for records that an earlier version read through Spark's
+    connector.
 
     Args:
         sums: all sums of some segments, see `segment_sums`.

@@ -82,7 +82,7 @@ _EPOCHS: dict[str, Callable[[Any], dict[str, Any]]] = {
 
 
 class GroupRecords(NamedTuple):
-    """The records of one group, by kind and in the order of the log [pipeline/replay-order]."""
+    """The records of one group, by kind and in the order of the log [pipeline/journal-then-log]."""
 
     group_id: str
     facts: list[dict[str, Any]]
@@ -95,7 +95,7 @@ def facts(rows: pa.RecordBatch, labels: Mapping[str, str]) -> pa.RecordBatch:
 
     Args:
         rows: rows with `JOURNAL_COLUMNS`.
-        labels: by input the label of its groups [pipeline/group-labels].
+        labels: by input the label of its groups [pipeline/input-identity].
     """
     group = named_groups(rows, labels)
     columns = [group, *(rows.column(name) for name in FACTS.names[1:])]
@@ -107,7 +107,7 @@ def named_groups(rows: pa.RecordBatch, labels: Mapping[str, str], rest_bytes: in
 
     Args:
         rows: rows with the columns `input` and `key`, whose keys begin with a type and a group.
-        labels: by input the label of its groups [pipeline/group-labels].
+        labels: by input the label of its groups [pipeline/input-identity].
         rest_bytes: how many bytes of a key follow the group.
     """
     stop = -rest_bytes if rest_bytes else _LONGEST_KEY_BYTES
@@ -166,7 +166,7 @@ def history_rows(
 ) -> dict[str, pa.Table]:
     """Work out the histories of groups, as rows of `HISTORY_TABLES`.
 
-    An error in one group's records leaves the other groups as they are [pipeline/unreadable].
+    An error in one group's records leaves the other groups as they are [pipeline/journal-then-log].
 
     Args:
         groups: the records of each group.

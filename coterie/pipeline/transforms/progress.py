@@ -29,7 +29,7 @@ _MINUTE_END, _COMMIT, _MOVE = 0, 1, 2
 
 
 def without_spark_groups(rows: pa.Table) -> pa.Table:
-    """Return the rows of groups that are not Spark's own [pipeline/spark-groups]."""
+    """Return the rows of groups that are not Spark's own [pipeline/commit-minutes]."""
     return rows.filter(pc.invert(pc.match_substring_regex(rows.column("group_id"), SPARK_GROUPS)))
 
 
@@ -74,7 +74,7 @@ def are_among(rows: pa.Table, others: pa.Table) -> Bools:
 
 
 def with_handover(moves: pa.Table, minutes: pa.Table, newest: pa.Table) -> pa.Table:
-    """Return moves as rows of `partition_moves` [pipeline/handover].
+    """Return moves as rows of `partition_moves`.
 
     The newest committed offset at a move is the newest commit in the same minute up to then,
     otherwise the last commit of the newest minute before.

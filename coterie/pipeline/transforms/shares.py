@@ -60,7 +60,7 @@ def states(rows: pa.RecordBatch, labels: Mapping[str, str]) -> pa.RecordBatch:
 
     Args:
         rows: rows with `STATE_COLUMNS`.
-        labels: by input the label of its groups [pipeline/group-labels].
+        labels: by input the label of its groups [pipeline/input-identity].
     """
     group = named_groups(rows, labels, _PARTITION_BYTES)
     at_us = rows.column("record_ts").cast(pa.int64())

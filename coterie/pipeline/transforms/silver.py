@@ -29,7 +29,7 @@ def offset_commits(
     *,
     is_old: bool = False,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the commits that count since the last run [pipeline/transactional-commits].
+    """Yield the commits that count since the last run [group-log/transactions].
 
     Args:
         rows: rows of `log_records`.
@@ -65,7 +65,7 @@ def _has_type(rows: pa.RecordBatch, key_types: tuple[int, ...]) -> pa.Array:
 def with_rewrites(rows: pa.Table) -> pa.Table:
     """Return rows of the view `groups` as rows of `group_generations`.
 
-    The column that is added says whether a row is a rewrite [pipeline/static-rewrite].
+    The column that is added says whether a row is a rewrite [pipeline/static-restart].
 
     Args:
         rows: all rows of some groups, in any order.

@@ -1,7 +1,7 @@
 """Which commits of transactions count: those whose marker says commit.
 
 A transaction's commits count from the run on that reads its marker
-[pipeline/transactional-commits].
+[group-log/transactions].
 """
 
 from collections.abc import Iterable

@@ -3,9 +3,8 @@
 Groups of protocol type "consumer" carry these bytes [consumer-protocol/protocol-type].
 
 To the coordinator these bytes are opaque, except that it reads the subscribed topics
-[consumer-protocol/subscribed-topics]. Tools decode them to show subscriptions and assignments. Each
-begins with an int16 version [consumer-protocol/version-prefix]; a newer version is read as the
-newest known one [consumer-protocol/newer-versions].
+[consumer-protocol/subscription]. Tools decode them to show subscriptions and assignments. Each
+begins with an int16 version; a newer version is read as the newest known one.
 
 v1   owned_partitions (KIP-429, cooperative rebalancing)
 v2   generation_id (KIP-792)
@@ -41,7 +40,7 @@ class ConsumerProtocolSubscription(Message):
 
 @message(versions=(0, LATEST_VERSION), flexible=None, open_ended=True)
 class ConsumerProtocolAssignment(Message):
-    """The partitions that are assigned to a member [consumer-protocol/assignment]."""
+    """The partitions that are assigned to a member [consumer-protocol/subscription]."""
 
     assigned_partitions: list[TopicPartition]
     user_data: Bytes | None = None
@@ -60,7 +59,7 @@ def decode_subscribed_topics(metadata: bytes) -> list[str]:
     """Decode the topics in the metadata of a member, as the coordinator does.
 
     The bytes are read as version 0, with which every later version begins
-    [consumer-protocol/subscribed-topics].
+    [consumer-protocol/subscription].
 
     Raises:
         MalformedFrame: the bytes are no subscription.

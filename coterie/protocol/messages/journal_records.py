@@ -20,7 +20,6 @@ Conventions of all facts:
 """
 
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any, NamedTuple, cast
 
 from coterie.protocol.errors import MalformedFrame
@@ -56,10 +55,6 @@ from coterie.protocol.wire import (
 MAX_REASON_LENGTH = 255
 
 UNKNOWN_MS = -1
-
-# A rebalancing group writes five types of facts, and a large one thousands of them. A cached key
-# takes about 250 bytes; making one takes half a microsecond.
-_CACHED_KEYS = 512
 
 
 @message(versions=(0, 0), flexible=0)
@@ -445,13 +440,9 @@ def encode_fact(group_id: str, fact: Fact) -> tuple[bytes, bytes]:
     encode = _encoders.get(cls)
     if encode is None:
         encode = _encoders[cls] = cast("Callable[[Any], bytes]", cls.encoder(_VERSION))
-    return _key(_PREFIXES[cls], group_id), _VERSION_PREFIX + encode(fact)
-
-
-@lru_cache(maxsize=_CACHED_KEYS)
-def _key(prefix: bytes, group_id: str) -> bytes:
     group = group_id.encode()
-    return prefix + len(group).to_bytes(PREFIX_BYTES, "big") + group
+    key = _PREFIXES[cls] + len(group).to_bytes(PREFIX_BYTES, "big") + group
+    return key, _VERSION_PREFIX + encode(fact)
 
 
 def decode_fact(key: bytes | None, value: bytes | None) -> JournalRecord:

@@ -23,7 +23,7 @@ _Encoder = tuple[bytes, _Encode]
 
 
 class UnknownValueVersion(MalformedFrame):
-    """A value is newer than this code; skipping it loses state [group-log/unknown-versions]."""
+    """A value is newer than this code; skipping it loses state [group-log/unknown-types]."""
 
 
 class UnknownKey(NamedTuple):

@@ -186,7 +186,7 @@ class ClusterImage:
         ]
 
     def placement(self, partition: PlacedPartition) -> Placement:
-        """Return where a partition is; one without a log is offline [topics/offline-partitions].
+        """Return where a partition is; one without a log is offline [topics/partition-states].
 
         An image of several brokers does not know a partition that was created after it was made.
         """

@@ -8,7 +8,7 @@ from coterie.server.config.keys import InvalidValue
 def address_limits(text: str) -> dict[str, int]:
     """Return the limits that the setting has, by address as connections have it.
 
-    Names of hosts are not resolved, as elsewhere [quotas/addresses].
+    Names of hosts are not resolved, as elsewhere [quotas/entities].
 
     Raises:
         InvalidValue: it is not a list of `ADDRESS:NUMBER`.

@@ -2,7 +2,7 @@
 
 All operations that one turn of the event loop queues for a partition become one write
 [group-log/batches]. A batch has at most the size that a Kafka broker accepts, and all records of an
-operation are in one batch [coordinator/operation].
+operation are in one batch [coordinator/durable-responses].
 
 Invariants: the coordinator learns of appends in the order in which it queued them, partition by
 partition. After the first failed write or sync a partition acknowledges nothing more. What was
@@ -237,19 +237,22 @@ class Appends:
         pairs, form = batch.pairs, batch.form
         if log.log_end_offset != ownership.next_offset:
             raise UnexpectedOffset
+        base_offset = log.log_end_offset
+        made = None
         if form is None:
             data = encode_batch(
                 pairs,
-                log.log_end_offset,
+                base_offset,
                 now_ms,
                 leader_epoch=log.leader_epoch,
                 attributes=self._codec,
             )
+            made = (0, len(data), base_offset, base_offset + len(pairs) - 1, now_ms)
         else:
             attributes, producer_id, producer_epoch, base_sequence = form
             data = encode_batch(
                 pairs,
-                log.log_end_offset,
+                base_offset,
                 now_ms,
                 leader_epoch=log.leader_epoch,
                 attributes=attributes,
@@ -257,7 +260,7 @@ class Appends:
                 producer_epoch=producer_epoch,
                 base_sequence=base_sequence,
             )
-        partition.append_own(data, now_ms)
+        partition.append_own(data, now_ms, made)
         ownership.next_offset += len(pairs)
         assert log.log_end_offset == ownership.next_offset, "each record has one offset"
 

@@ -3,7 +3,7 @@
 A log is read completely and reduced to the records that count before anything is decoded
 (`LogReader`). The smallest logs are loaded first, so most groups are served soon. A log
 that cannot be read fails alone and delays no other. With `--flush commit` a partition is served
-only when everything that was read is on the disk too [coordinator/synced-load].
+only when everything that was read is on the disk too [coordinator/load].
 
 Invariant: a partition is loading here exactly while it is in the coordinator.
 """

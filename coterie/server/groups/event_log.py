@@ -5,6 +5,7 @@ ones are counted in one line, so a storm of rebalances neither fills a disk nor 
 rebalances themselves. At level debug nothing is omitted [journal/best-effort].
 """
 
+from collections.abc import Sequence
 from logging import DEBUG
 from typing import TYPE_CHECKING
 
@@ -45,11 +46,15 @@ class EventLog:
         self._second = 0
         self._lines = 0
 
-    def add(self, event: Event) -> None:
-        """Log one event, or count it as omitted."""
+    def add(self, events: Sequence[Event]) -> None:
+        """Log events, or count them as omitted."""
         if self._log.is_enabled_for(DEBUG):
-            self._write_line(event)
-        elif event.name not in _DEBUG_EVENTS:
+            for event in events:
+                self._write_line(event)
+            return
+        for event in events:
+            if event.name in _DEBUG_EVENTS:
+                continue
             second = event.fact.at_ms // 1000
             if second != self._second:
                 self.log_omitted()

@@ -343,5 +343,6 @@ def _is_empty_load(fact: Fact) -> bool:
 
 def _append(partition: Partition, pairs: Sequence[Pair], now_ms: int) -> None:
     log = partition.log
-    batch = encode_batch(pairs, log.log_end_offset, now_ms, leader_epoch=log.leader_epoch)
-    partition.append_own(batch, now_ms)
+    offset = log.log_end_offset
+    batch = encode_batch(pairs, offset, now_ms, leader_epoch=log.leader_epoch)
+    partition.append_own(batch, now_ms, (0, len(batch), offset, offset + len(pairs) - 1, now_ms))

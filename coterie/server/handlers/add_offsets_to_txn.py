@@ -1,7 +1,7 @@
 """AddOffsetsToTxn: add the offsets of a group to a transaction (KIP-98).
 
 It adds the partition of `__consumer_offsets` that has the group. The group need not exist
-[transactions/add-offsets].
+[transactions/add-partitions].
 """
 
 from coterie.coordinator.transactions.responses import error_of_version

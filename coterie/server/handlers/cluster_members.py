@@ -1,6 +1,6 @@
 """UnregisterBroker, AddRaftVoter, RemoveRaftVoter: the one broker stays the only one.
 
-[topics/one-broker], [topics/fixed-quorum]
+[topics/one-broker], [topics/quorum]
 """
 
 from coterie.protocol.api_keys import ApiKey

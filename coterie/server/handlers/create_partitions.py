@@ -1,4 +1,4 @@
-"""CreatePartitions: raise the number of partitions of topics (KIP-195) [topics/more-partitions]."""
+"""CreatePartitions: raise numbers of partitions of topics (KIP-195) [topics/partition-limits]."""
 
 from collections import Counter
 

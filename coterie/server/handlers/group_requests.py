@@ -139,7 +139,7 @@ def leave_group(
 def describe_groups(
     broker: Services, request: DescribeGroupsRequest, connection: Exchange
 ) -> DescribeGroupsResponse | None:
-    """Describe groups, each once [administration/describe-named-twice]."""
+    """Describe groups, each once [administration/describe]."""
     # Kafka describes a group as often as the request names it. A small request that names a group
     # of a thousand members a thousand times would need a response of a gigabyte.
     groups = request.groups = list(dict.fromkeys(request.groups))
@@ -166,7 +166,7 @@ def describe_groups(
 def consumer_group_describe(
     broker: Services, request: ConsumerGroupDescribeRequest, connection: Exchange
 ) -> ConsumerGroupDescribeResponse | None:
-    """Describe consumer groups, each once [administration/describe-named-twice]."""
+    """Describe consumer groups, each once [administration/describe]."""
     groups = request.group_ids = list(dict.fromkeys(request.group_ids))
     if not broker.features.serves_consumer_groups:
         not_served: ConsumerGroupDescribeResponse = refusal(
@@ -226,7 +226,7 @@ def delete_groups(
 ) -> DeleteGroupsResponse | None:
     """Delete empty groups and their offsets.
 
-    A group that is listed twice counts once [administration/delete-named-twice].
+    A group that is listed twice counts once [administration/delete].
     """
     names = request.groups_names = list(dict.fromkeys(request.groups_names))
     if len(names) > GROUPS_TOGETHER:

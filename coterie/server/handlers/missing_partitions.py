@@ -1,8 +1,8 @@
 """Partitions of OffsetCommit and OffsetDelete requests that do not exist.
 
-The handlers look them up in the image of the topics [coordinator/topic-image], take them out of a
-request and merge their errors into the coordinator's response, where they come first in their
-topic, as in Kafka [offsets/commit-of-unknown-partition].
+The handlers look them up in the image of the topics, take them out of a request and merge their
+errors into the coordinator's response, where they come first in their topic, as in Kafka
+[offsets/commit-of-unknown-partition].
 """
 
 from collections.abc import Iterable

@@ -42,7 +42,7 @@ def heartbeat(
 def describe(
     broker: Services, request: ShareGroupDescribeRequest, connection: Exchange
 ) -> ShareGroupDescribeResponse | None:
-    """Describe share groups, each once [administration/describe-named-twice]."""
+    """Describe share groups, each once [administration/describe]."""
     return described_by_id(
         broker,
         connection,

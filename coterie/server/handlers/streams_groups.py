@@ -89,7 +89,7 @@ def heartbeat(
 def describe(
     broker: Services, request: StreamsGroupDescribeRequest, connection: Exchange
 ) -> StreamsGroupDescribeResponse | None:
-    """Describe streams groups, each once [administration/describe-named-twice]."""
+    """Describe streams groups, each once [administration/describe]."""
     return described_by_id(
         broker,
         connection,

@@ -13,6 +13,7 @@ from coterie.protocol.records import BatchHeader
 from coterie.server.config.topic_config import TopicConfig
 from coterie.server.logs.first_sequences import FirstSequences
 from coterie.server.metadata.topic import TopicMetadata
+from coterie.storage.batches import BatchFacts
 from coterie.storage.log import Log
 
 
@@ -228,8 +229,13 @@ class Partition:
             self._notify_watchers(len(batch), 0 if log.has_open_transaction else len(batch))
         return base_offset
 
-    def append_own(self, batch: bytes, now_ms: int = 0) -> None:
+    def append_own(self, batch: bytes, now_ms: int = 0, made: BatchFacts | None = None) -> None:
         """Append a batch of the broker itself.
+
+        Args:
+            batch: the batch.
+            now_ms: the time.
+            made: its facts, as for `Log.append`.
 
         Raises:
             StorageError, OSError: it could not be written.
@@ -237,7 +243,7 @@ class Partition:
         if self.watchers:
             self.append_marker(batch, now_ms)
         else:
-            self.log.append(batch, now_ms)
+            self.log.append(batch, now_ms, made)
         if self.topic.show is not None:
             self.topic.show()
 

@@ -84,7 +84,7 @@ class StoredSettings(NamedTuple):
         """Return a topic's own settings.
 
         They belong to its id, since an earlier topic of the same name may have had others
-        [topics/settings-of-an-id].
+        [topics/settings-file].
         """
         found = self.topics.get(topic_id if any(topic_id) else self.own_id(name) or topic_id)
         return self.by_name.get(name, {}) if found is None else found.settings

@@ -81,7 +81,7 @@ def check_not_prohibited(name: str) -> None:
 
 
 def collision_key(name: str) -> str:
-    """Return the form of a name in which colliding names are equal [topics/name-collisions]."""
+    """Return the form of a name in which colliding names are equal [topics/legal-names]."""
     return name.replace(".", "_")
 
 
@@ -154,7 +154,7 @@ def check_settings(values: Mapping[str, str | None]) -> None:
 
 
 def check_replicas(broker_ids: Sequence[int], node_ids: Collection[int]) -> None:
-    """Check the brokers that are to hold the replicas of one partition [topics/replication].
+    """Check the brokers that are to hold the replicas of one partition [topics/creation-checks].
 
     Raises:
         TopicRefused: there are none, one is repeated, or one is not in the cluster

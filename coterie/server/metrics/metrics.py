@@ -171,13 +171,13 @@ def _group_events(groups: "GroupRuntime") -> Iterator[Metric]:
             "offset_expirations",
             "offset-expiration-count",
             "Times that offsets of a group expired.",
-            groups.event_counts["offsets_expired"],
+            groups.event_counts.get("offsets_expired", 0),
         ),
         (
             "completed_rebalances",
             "group-completed-rebalance-count",
             "Rebalances that ended with an assignment for every member.",
-            groups.event_counts["generation_completed"],
+            groups.event_counts.get("generation_completed", 0),
         ),
     ):
         yield _counter(f"kafka_coordinator_group_{name}", f"{_RUNTIME}{kafka_name}. {text}", value)

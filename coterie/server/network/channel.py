@@ -250,7 +250,7 @@ class Channel(Exchange):
         self._transport.abort()
 
     def when_closed(self, subject: Hashable, call: Callable[[], None] | None) -> None:
-        """Call a function when the connection is lost; see `Exchange` [connections/when-closed]."""
+        """Call a function when the connection is lost; see `Exchange`."""
         calls = {} if self._when_closed is None else self._when_closed
         calls.pop(subject, None)
         if call is not None:

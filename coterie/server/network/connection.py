@@ -4,12 +4,11 @@ All requests of one read are handled in one call: no task, future or await, and 
 responses. A request is decoded in place in the read buffer; most are answered at once.
 
 Invariants:
-* Responses leave in the order of the requests [connections/response-order].
+* Responses leave in the order of the requests [connections/muting].
 * While a response is delayed by `delay_and_mute` no later request of the connection is handled, as
-  in Kafka [connections/muting]. A response that only waits for the disk (`delay`) lets later
-  requests be handled [connections/durable-responses].
+  in Kafka. A response that only waits for the disk (`delay`) lets later requests be handled.
 * A peer that does not read its responses, or does not finish a request, is disconnected in the end
-  [connections/unread-responses], [connections/request-deadline].
+  [connections/input-limits].
 * Bytes that are not a request close the connection with one log line. No exception leaves this
   module, because the event loop could only log it.
 """
@@ -394,7 +393,7 @@ class Connection(Channel):
         self._received = ReceiveBuffer()
 
     def _yield_turn(self) -> None:
-        """Let other connections be served first [connections/requests-per-turn]."""
+        """Let other connections be served first [connections/turns]."""
         self._yielded = True
         self._muted = True
         self._broker.turns.wait(self)

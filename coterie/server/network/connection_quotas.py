@@ -250,7 +250,7 @@ class ConnectionQuotas:
     def reserve_buffer(self, size_bytes: int) -> bool:
         """Count buffered bytes, or with a negative number bytes that are no longer buffered.
 
-        The limit is that of all connections together [connections/receive-buffer].
+        The limit is that of all connections together [connections/input-limits].
 
         Returns:
             False if all connections together buffer too much.
@@ -260,7 +260,7 @@ class ConnectionQuotas:
         return self.buffered_bytes <= limits.TOTAL_BUFFERED_BYTES
 
     def log_close(self, peer: str, error: str, reason: str) -> None:
-        """Log that a connection was closed, a limited number a second [connections/close-lines]."""
+        """Log that a connection was closed, so many lines a second [connections/input-limits]."""
         self._close_lines += 1
         if self._close_lines <= limits.CLOSE_LINES_PER_SWEEP:
             self._environment.loggers.named(SOCKET_SERVER).warning(
@@ -397,7 +397,7 @@ class ConnectionQuotas:
             reason = f"{connection.unsent_at_sweep} bytes of responses are unread"
             connection.close("UnreadAnswers", reason, abort=True)
         elif state is ConnectionState.IDLE:
-            # Without a log line, as in Kafka [connections/idle-connections].
+            # Without a log line, as in Kafka [connections/input-limits].
             connection.close_quietly()
 
 

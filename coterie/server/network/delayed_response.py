@@ -6,7 +6,7 @@ imports `Connection`.
 A handler that cannot answer at once creates a `DelayedResponse` and passes it to
 `Connection.delay` or `Connection.delay_and_mute`. The response has its place in the connection's
 queue from then on, because responses leave in the order of the requests
-[connections/response-order].
+[connections/muting].
 """
 
 import asyncio

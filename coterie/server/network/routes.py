@@ -8,8 +8,10 @@ handlers/<api>.py.
 
 Codecs are compiled at the first request of their API and version: a test that uses three APIs needs
 few of them. What requests import is imported before the server listens, by `import_handlers`: an
-import opens files, which fails while file handles are short [connections/no-late-imports]. Three
-libraries are an exception there.
+import opens files, which fails while file handles are short. Exceptions are cramjam, with the first
+compressed batch that is opened, xxhash, with the first consumer group, and RE2, with a client's
+first regular expression: each is at most three modules, 3 ms and one handle at a time. If such an
+import fails, the connection of the request is closed, and the next request tries again.
 """
 
 import sys
@@ -105,7 +107,7 @@ class Routes(dict[int, Route]):
     """The loaded routes of a table, by `api_key << 16 | version`.
 
     Each connection has a table, and may get another one: before a login it may ask for a few APIs
-    only [connections/routes].
+    only [security/login-states].
     """
 
     def __init__(self, versions: Mapping[ApiKey, tuple[int, int]] = SERVED_VERSIONS) -> None:

@@ -14,7 +14,7 @@ from coterie.server.quotas.checks import QuotaChange
 from coterie.server.quotas.throttling import Throttling
 from coterie.server.workers import once
 
-# They are in memory and in one file, so their number has a bound [quotas/limit].
+# They are in memory and in one file, so their number has a bound [quotas/entities].
 MAX_ENTITIES = 10_000
 
 

@@ -1,4 +1,4 @@
-"""How many connections a second are served, from all addresses together [quotas/broker-rate]."""
+"""How many connections a second are served, from all addresses [quotas/connection-rate]."""
 
 from coterie.server.config.config import Config
 from coterie.server.quotas.rates import Rate, throttle_ms

@@ -1,6 +1,6 @@
 """Changes of topics by one request, against the quota of its client (KIP-599).
 
-[quotas/mutations]
+[quotas/token-bucket]
 """
 
 from coterie.protocol.errors import ErrorCode

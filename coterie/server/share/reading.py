@@ -7,10 +7,11 @@ from typing import NamedTuple
 
 from coterie.coordinator.share_partition.acquisition import AcquiredRecords, LogBatch
 from coterie.protocol.record_batch import BatchHeader
-from coterie.protocol.records import iterate_batches
+from coterie.protocol.records import batch_extents, read_header
 from coterie.server.config.share_leaders import BY_DURATION, EARLIEST, ShareSettings
 from coterie.server.logs.partition import Partition
 from coterie.storage.aborted_transactions import AbortedTransaction
+from coterie.storage.segment_reader import MAX_OFFSET
 
 # A first guess of the size of a record. Reading begins with so much for each record that is wanted,
 # and goes on with twice as much while that was too little.
@@ -61,14 +62,18 @@ class Found:
         """Add the batches behind those that there are, up to an offset."""
         size = len(self.data)
         self.data = self.data + data if size else data
-        for position, header in iterate_batches(data):
-            if header.base_offset >= end_offset:
+        position = 0
+        for base_offset, last_offset, end in batch_extents(data):
+            if base_offset >= end_offset:
                 break
-            batch = LogBatch(header.base_offset, header.last_offset)
+            batch = LogBatch(base_offset, last_offset)
             self.batches.append(batch)
-            self._ends.append(size + position + header.length_bytes)
-            if aborted and any(_belongs(header, each) for each in aborted):
-                self.aborted.append(batch)
+            self._ends.append(size + end)
+            if aborted:
+                header = read_header(data, position)
+                if any(_belongs(header, each) for each in aborted):
+                    self.aborted.append(batch)
+            position = end
 
     def records_of(self, acquired: Sequence[AcquiredRecords]) -> bytes:
         """Return the batches that acquired records are in, from the first to the last of them."""
@@ -101,11 +106,13 @@ def read(partition: Partition, offset: int, extent: Extent, *, is_committed: boo
     chunk_bytes = min(_MOST_BYTES, max(_LEAST_BYTES, wanted * _RECORD_BYTES))
     while offset < end:
         left_bytes = extent.max_bytes - len(found.data)
+        # What is read is what the answer has then, nearly always, and is not copied for it.
+        last_offset = extent.last_offset if offset <= extent.last_offset else MAX_OFFSET
         aborted: list[AbortedTransaction] = []
         if is_committed:
-            data, aborted = log.read_committed(offset, min(chunk_bytes, left_bytes))
+            data, aborted = log.read_committed(offset, min(chunk_bytes, left_bytes), last_offset)
         else:
-            data = log.read(offset, min(chunk_bytes, left_bytes))
+            data = log.read(offset, min(chunk_bytes, left_bytes), last_offset)
         is_strict = extent.is_strict or bool(found.data)
         if not data or (is_strict and len(data) > left_bytes):
             break

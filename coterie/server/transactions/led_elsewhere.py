@@ -71,7 +71,7 @@ class MarkersOfCluster(MarkerWriter):
     ) -> None:
         """Append a marker here; a partition without a replica here is unknown.
 
-        With too few replicas in sync it is tried again [cluster/markers-too-few-in-sync], but in
+        With too few replicas in sync it is tried again [cluster/transactions-over-brokers], but in
         the log of groups, which waits.
         """
         where = self._leadership.image.placed(name, index)

@@ -165,7 +165,7 @@ class Conversation:
         if self._maybe(0.12):
             epoch = self.random.choice((0, 0, -1, -2, epoch + 1, epoch - 1, epoch - 1, -3))
         instance = "i1" if name in _STATIC else None
-        # Not for joins [consumer-groups/instance-of-another-name].
+        # Not for joins [consumer-groups/static-members].
         if epoch in (-1, -2) and self._maybe(0.2):
             instance = self.random.choice((None, *_INSTANCES))
         request = ConsumerGroupHeartbeatRequest(

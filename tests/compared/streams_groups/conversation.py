@@ -171,7 +171,7 @@ class Conversation:
             request.rebalance_timeout_ms = self.random.choice((300_000, 200_000))
         has_state = any(each.state_changelog_topics for each in self._parts[request.group_id])
         if not has_state and self._maybe(0.02):
-            # With copies of tasks Kafka forgets whose they are [streams-groups/held-tasks].
+            # With copies of tasks Kafka forgets whose they are [streams-groups/reconciliation].
             request.process_id = f"q{self.random.randrange(1_000_000)}"
         if self._maybe(0.03):
             request.rack_id = self.random.choice(("r1", "r2", ""))

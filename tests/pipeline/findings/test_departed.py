@@ -91,7 +91,7 @@ def test_member_that_polled_too_late(
 
 
 def test_static_restart_is_information() -> None:
-    """[pipeline/static-restarts]"""
+    """[pipeline/static-restart]"""
     room = {"member_key": "room-1", "identity": "room-1"}
     freely = "static restart without rebalance"
     rows = [

@@ -1,4 +1,4 @@
-"""Every rule on rows with and without its fault [pipeline/findings].
+"""Every rule on rows with and without its fault [pipeline/one-finding-a-cause].
 
 Rules: [pipeline/one-finding-a-cause], [pipeline/flapping-member].
 """

@@ -1,4 +1,4 @@
-"""The rules of `check`: each fires on its fault and on nothing else [pipeline/check-severity]."""
+"""The rules of `check`: each fires on its fault and on nothing else [pipeline/checks]."""
 
 from pathlib import Path
 
@@ -74,7 +74,7 @@ def test_each_rule_fires_on_its_fault_and_on_nothing_else(tmp_path: Path) -> Non
 
 
 def test_negative_moves_without_need_are_an_error() -> None:
-    """[pipeline/moves-add-up]"""
+    """[pipeline/checks]"""
     torn = {"group_id": "g", "to_generation": 2, "moved": 0, "moved_min": 3, "excess_moved": -3}
     whole = torn | {"moved": 3, "excess_moved": 0}
     unknown = torn | {"moved_min": None, "excess_moved": None}

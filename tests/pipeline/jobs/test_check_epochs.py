@@ -1,5 +1,5 @@
 """The rules of `check` about consumer groups (KIP-848): each fires on its fault, planted into what
-our coordinator writes, and on nothing else [pipeline/check-severity].
+our coordinator writes, and on nothing else [pipeline/checks].
 """
 
 from collections.abc import Callable
@@ -78,7 +78,7 @@ def ahead(story: ConsumerStory) -> None:
 def test_rule_fires_on_its_fault(
     tmp_path: Path, fault: Callable[[ConsumerStory], None], expected: list[tuple[str, str]]
 ) -> None:
-    """[pipeline/one-owner] [pipeline/epochs-increase] [pipeline/members-behind-target]"""
+    """[pipeline/checks]"""
     story = held_back()
     fault(story)
     assert checked(story, tmp_path) == expected

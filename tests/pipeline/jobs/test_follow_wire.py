@@ -2,7 +2,7 @@
 
 `Wire` is a thread with a callback and needs no Spark, so these tests take seconds.
 
-Rules: [pipeline/follow-waits].
+Rules: [pipeline/log-ends].
 """
 
 import time

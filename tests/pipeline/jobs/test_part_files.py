@@ -1,4 +1,4 @@
-"""Files of workers: those of an attempt that did not finish do not count [pipeline/task-files]."""
+"""Files of workers: those of an attempt that did not finish do not count [pipeline/manifest]."""
 
 import os
 from pathlib import Path

@@ -1,6 +1,6 @@
 """Runs: the tables of a directory, a second run, a run after compaction, a killed run.
 
-Rules: [pipeline/group-labels], [pipeline/shorter-log], [pipeline/part-numbers].
+Rules: [pipeline/input-identity], [pipeline/shorter-log], [pipeline/manifest].
 """
 
 import json
@@ -154,7 +154,7 @@ def test_killed_run_has_no_effect_and_the_next_one_repeats_it(
 
 
 def test_commits_of_a_transaction_count_from_the_run_that_reads_its_marker(tmp_path: Path) -> None:
-    """[pipeline/transactional-commits]"""
+    """[group-log/transactions]"""
     data, output = Directory(tmp_path / "data", log_partitions=1), str(tmp_path / "out")
     data.commit("g", "a-0", 1, NOW_MS)
     data.commit("g", "a-1", 10, NOW_MS, producer=7)
@@ -205,7 +205,7 @@ def test_clusters_are_separate_inputs_and_directories_of_one_cluster_are_one_inp
 
 
 def test_error_in_one_group_is_its_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """[pipeline/unreadable]"""
+    """[pipeline/journal-then-log]"""
     data, output = orders(tmp_path / "data").write(), str(tmp_path / "out")
 
     def history_of(group_id: str, *given: Any) -> GroupHistory:

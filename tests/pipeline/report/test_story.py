@@ -216,7 +216,7 @@ def test_lines_are_wrapped_at_100_columns(tmp_path: Path) -> None:
 
 
 def test_group_without_members_has_its_commits(tmp_path: Path) -> None:
-    """[pipeline/unmanaged-groups]"""
+    """The consumers of a group may assign partitions themselves."""
     partition = tmp_path / "data" / "__consumer_offsets-0"
     partition.mkdir(parents=True)
     records = [(commit_key("alone", "a", each % 2), commit_value()) for each in range(11)]
@@ -284,7 +284,7 @@ def test_rebalance_that_a_downgrade_cuts_off_says_so(tmp_path: Path) -> None:
 
 
 def test_group_without_management_is_shown_as_in_its_directory(tmp_path: Path) -> None:
-    """Its findings and lags are no story [pipeline/unmanaged-groups]."""
+    """Its findings and lags are no story."""
     data = Directory(tmp_path / "data")
     for number in range(20):
         data.commit("simple", "a-0", 10, NOW_MS + 60_000 * number)

@@ -85,13 +85,13 @@ def test_commits_are_compared_with_the_owners_of_tasks(output: str) -> None:
 
 
 def test_only_commits_of_partitions_that_no_task_reads_are_reported(output: str) -> None:
-    """[pipeline/owned-commits]"""
+    """[pipeline/checks]"""
     found = [(each.rule, each.severity) for each in check(LocalEngine(), Store.reading(output))]
     assert found == [("commits_of_owned_partitions", WARNING)]
 
 
 def test_task_with_two_owners_breaks_a_rule(tmp_path: Path) -> None:
-    """[pipeline/one-owner]"""
+    """[pipeline/checks]"""
     story = held_back()
     plant(
         story,

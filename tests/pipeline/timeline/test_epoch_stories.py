@@ -64,7 +64,7 @@ BUMPS = [
 
 
 def test_bumps_have_causes_and_targets_whatever_is_read() -> None:
-    """[pipeline/epoch-bumps]"""
+    """[pipeline/epoch-rebalance]"""
     story = held_back()
     assert bumps(story.history()) == BUMPS
     assert bumps(story.history(log=False)) == BUMPS
@@ -153,7 +153,7 @@ def test_member_at_the_end_of_the_records_has_its_epochs() -> None:
 
 
 def test_other_causes_of_a_bump() -> None:
-    """[pipeline/epoch-bumps]"""
+    """[pipeline/epoch-rebalance]"""
     story = orders(2)
     story.create_topic("bills", 2)
     story.start("a")
@@ -176,7 +176,7 @@ def test_other_causes_of_a_bump() -> None:
 
 
 def test_change_that_raised_no_epoch_does_not_cause_the_next_one() -> None:
-    """[pipeline/epoch-bumps]"""
+    """[pipeline/epoch-rebalance]"""
     story = orders(2)
     story.start("a")
     story.start("idle", topics=())
@@ -189,7 +189,7 @@ def test_change_that_raised_no_epoch_does_not_cause_the_next_one() -> None:
 
 
 def test_member_that_leaves_while_it_is_asked_has_no_timeout() -> None:
-    """[pipeline/epoch-bumps]"""
+    """[pipeline/epoch-rebalance]"""
     story = orders(4)
     story.start("a")
     story.slow.add("a")
@@ -234,7 +234,7 @@ def test_handover_ends_when_the_partition_stays() -> None:
 
 
 def test_journal_fills_what_compaction_has_removed() -> None:
-    """[pipeline/epochs-and-facts]"""
+    """A fact whose record is gone is an event of its own."""
     story = held_back()
     newest = {
         (row["record_type"], row["member_id"], row["regex"]): number

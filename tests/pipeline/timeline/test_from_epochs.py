@@ -163,7 +163,7 @@ def test_running_rebalance_has_no_end() -> None:
 
 
 def test_topics_of_an_older_kafka_are_read() -> None:
-    """[pipeline/key-types]"""
+    """[group-log/record-types]"""
     key = ConsumerGroupPartitionMetadataKey(group_id="g")
     topic = SubscribedTopicMetadata(
         topic_id=bytes(16), topic_name="orders", num_partitions=3, partition_metadata=[]

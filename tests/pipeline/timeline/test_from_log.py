@@ -1,6 +1,6 @@
 """The history of a group from its logged generations, alone and together with a journal.
 
-Rules: [pipeline/member-key], [pipeline/rebalances-caused].
+Rules: [pipeline/member-identity], [pipeline/member-sessions].
 """
 
 import pytest
@@ -44,7 +44,7 @@ def test_cause_is_inferred_from_the_change(
 
 
 def test_created_group_has_had_no_rebalance() -> None:
-    """[pipeline/new-group]"""
+    """[pipeline/skipped-generations]"""
     created, first = logged(0, 90), logged(1, 100, one="a-0")
     found = log_history("g", [created, first])
     assert [each.to_generation for each in found.rebalances] == [1]
@@ -112,7 +112,7 @@ def test_moves_without_need_are_never_negative() -> None:
 
 
 def test_rewritten_generation_is_no_rebalance() -> None:
-    """[pipeline/static-rewrite]"""
+    """[pipeline/static-restart]"""
 
     def static(member_id: str) -> Generation:
         member = RecordedMember(member_id, "i1", "c", "/h", ("a",), (), partitions("a-0"))

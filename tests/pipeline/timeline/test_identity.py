@@ -55,7 +55,7 @@ def test_client_that_returns_as_another_member_caused_its_rebalance() -> None:
 
 
 def test_sessions_count_the_rebalances_that_they_are_known_to_have_caused() -> None:
-    """[pipeline/rebalances-caused]"""
+    """[pipeline/member-sessions]"""
     found = log_history(
         "g",
         [

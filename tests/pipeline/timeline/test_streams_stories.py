@@ -42,7 +42,7 @@ BUMPS = [
 
 
 def test_bumps_have_causes_and_targets_whatever_is_read() -> None:
-    """[pipeline/epoch-bumps]"""
+    """[pipeline/epoch-rebalance]"""
     story = held_back()
     assert bumps(story.history()) == BUMPS
     assert bumps(story.history(log=False)) == BUMPS

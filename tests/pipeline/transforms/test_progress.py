@@ -1,6 +1,6 @@
 """Commits by minute, the offsets committed at moves, and lag.
 
-Rules: [pipeline/spark-groups], [pipeline/handover].
+Rules: [pipeline/commit-minutes].
 """
 
 from datetime import UTC, datetime

@@ -1,6 +1,4 @@
-"""The sums of records by segment equal a plain count, however the rows are cut into stretches
-[pipeline/log-health].
-"""
+"""The sums of records by segment equal a plain count, however the rows are cut into stretches."""
 
 from collections import defaultdict
 from itertools import pairwise

@@ -300,7 +300,7 @@ def _check_nothing_is_left(broker: Broker) -> None:
         require(not queued, "K10", f"{broker.node_id} has records for {topic}-{queued}")
     coordinator = broker.groups.coordinator
     owned = {each.partition for each in broker.groups.owned()}
-    for kind, name, _ in coordinator.purgatory._wheel._slot_of:
+    for kind, name, _ in coordinator.purgatory._wheel._entry_of:
         index = int(name) if kind == "expiry" else coordinator.partition_for(name)
         text = f"{broker.node_id} has a timer {kind} of {name} in {index}"
         require(index in owned, "K10", text)

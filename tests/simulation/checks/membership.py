@@ -2,7 +2,7 @@
 
 The check keeps its own account of every group from requests and responses. After a restart it
 counts only what the log keeps: a generation once a response had an assignment of it
-[group-log/generation-without-assignment].
+[group-log/logged-changes].
 """
 
 from typing import Any
@@ -92,7 +92,7 @@ class Membership:
         call.notes["stale"] = stale
 
     def commits(self, call: Call, now_ms: int) -> None:
-        """Extend the session of a member whose commit is accepted [sessions/commit-keeps-alive]."""
+        """Extend the session of a member whose commit is accepted [sessions/session-start]."""
         if call.expected == ErrorCode.NONE and call.request.generation_id_or_member_epoch >= 0:
             self._extend_session(call, call.request.member_id, now_ms)
 
@@ -256,7 +256,7 @@ class Membership:
             waits = member_id in waiting and member_id in view.answered_members
             require(
                 not waits,
-                "[sessions/delayed-requests]",
+                "[sessions/session-start]",
                 f"{member_id} expired while it has a delayed request",
             )
         if cause == "rebalance timeout":

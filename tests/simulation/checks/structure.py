@@ -165,7 +165,7 @@ def check_timers(coordinator: GroupCoordinator) -> None:
     purgatory = coordinator.purgatory
     keys = expected_timers(coordinator)
     # Those that are due and were left to the next call are still delayed.
-    armed = {*purgatory._wheel._slot_of, *purgatory._expired}
+    armed = {*purgatory._wheel._entry_of, *purgatory._expired}
     if armed != keys:
         raise Violation("no-leaks", f"left over {armed - keys}, missing {keys - armed}")
     require(len(purgatory) == len(armed), "no-leaks", "wheel and purgatory differ")

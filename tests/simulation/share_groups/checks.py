@@ -76,6 +76,7 @@ class ShareChecks:
                     reader.add_batches(data)
                 for pair in reader.survivors():
                     loaded.replay(*pair)
+                loaded.merge_replayed()
                 for key in shard.states.keys() | loaded.states.keys():
                     here, there = _fields(shard.states.get(key)), _fields(loaded.states.get(key))
                     text = f"{key} is {here} in memory and {there} in the log"

@@ -35,7 +35,7 @@ def coterie(broker: RunningBroker, *arguments: str) -> Result:
 
 
 def test_rules_are_added_listed_and_removed(broker: RunningBroker) -> None:
-    """[client/acls]"""
+    """[client/quotas]"""
     added = coterie(broker, "add", READER, "User:alice allow read group orders", DENIED)
     assert added.stdout == f"Added: {READER}\nAdded: {GROUP}\nAdded: {DENIED}\n"
     rows = rows_of(coterie(broker, "list", "--name", "orders-7", "--pattern", "match", "--json"))

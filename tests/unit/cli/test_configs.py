@@ -1,7 +1,4 @@
-"""`coterie configs`, against a broker of ours and, for old brokers, a scripted one.
-
-Rules: [client/settings].
-"""
+"""`coterie configs`, against a broker of ours and, for old brokers, a scripted one."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,6 +1,6 @@
 """`coterie groups check`: findings as text and as JSON, exit codes, and wrong input.
 
-Rules: [client/checks-of-history].
+Rules: [pipeline/one-rule-set].
 """
 
 import re

@@ -1,7 +1,7 @@
 """`groups check`, `groups assign` and `groups reset-offsets` on consumer groups (KIP-848) of a
 running broker.
 
-Rules: [client/checks-of-epochs], [client/previews-of-consumer-groups].
+Rules: [client/checks-of-epochs], [assignors/uniform-order].
 """
 
 from collections.abc import Iterator

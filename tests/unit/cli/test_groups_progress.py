@@ -1,7 +1,4 @@
-"""Rates, totals and times of commits in `groups list --lag` and `groups describe`.
-
-Rules: [client/rates], [client/commit-times].
-"""
+"""Rates, totals and times of commits in `groups list --lag` and `groups describe`."""
 
 import json
 import re

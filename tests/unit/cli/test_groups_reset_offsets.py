@@ -1,6 +1,6 @@
 """`coterie groups reset-offsets`, against a scripted broker.
 
-Rules: [client/cloned-offsets].
+Rules: [client/reset-rules].
 """
 
 from typing import Any

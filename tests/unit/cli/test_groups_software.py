@@ -1,6 +1,6 @@
 """The client library of members in `groups describe --members --verbose`.
 
-Rules: [client/client-software].
+Rules: [journal/members].
 """
 
 from coterie import __version__

@@ -92,7 +92,6 @@ def test_a_wrong_command_says_what_is_wrong(
 
 
 def test_log_directories(broker: RunningBroker) -> None:
-    """[client/log-directories]"""
     (found,) = rows_of(coterie(broker, "log-dirs", "orders", "--json"))
     assert (found["broker"], found["error"], found["size_bytes"]) == (1, None, 0)
     assert found["topics"] == [{"topic": "orders", "partitions": 2, "size_bytes": 0}]

@@ -1,7 +1,4 @@
-"""The one reader and writer of broker addresses.
-
-Rules: [client/bootstrap].
-"""
+"""The one reader and writer of broker addresses."""
 
 import pytest
 

@@ -1,7 +1,7 @@
 """Failed appends: the partition is loaded again, and every delayed request is answered.
 
 Rules: [coordinator/failed-append], [coordinator/live-groups],
-[static-membership/replacement-overtaken].
+[static-membership/stable-replacement].
 """
 
 import pytest

@@ -1,6 +1,6 @@
 """Operations that do not fit a batch fail alone; sweeps are split into batches.
 
-Rules: [coordinator/operation], [coordinator/operation-size], [coordinator/sweep-size],
+Rules: [coordinator/durable-responses], [coordinator/operation-size],
 [static-membership/failed-replacement], [syncing/large-assignment].
 """
 

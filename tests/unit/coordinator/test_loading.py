@@ -1,6 +1,6 @@
 """A log that is read in bulk gives the same state as one that is read record by record.
 
-Rules: [group-log/unknown-versions], [group-log/newest-record-wins], [group-log/transactions].
+Rules: [group-log/unknown-types], [group-log/replay], [group-log/transactions].
 """
 
 from collections.abc import Sequence

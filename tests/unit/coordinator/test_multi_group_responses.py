@@ -1,6 +1,6 @@
 """Responses about several groups, some of which wait for appends of their partition.
 
-Rules: [administration/delete-is-atomic], [coordinator/several-groups].
+Rules: [administration/delete], [coordinator/durable-responses].
 """
 
 from typing import Any

@@ -2,8 +2,7 @@
 
 Scenarios S150 to S153 of tests/transcripts/scenarios.tsv.
 
-Rules: [sessions/timers], [sessions/one-timer-per-key], [sessions/lazy-session-timers],
-[sessions/one-completion].
+Rules: [sessions/timers], [sessions/session-timeout].
 """
 
 from coterie.coordinator.groups.classic.timers import TimerKind

@@ -1,6 +1,6 @@
 """Replay: every order of a compacted log, every version that a Kafka wrote, and taking back.
 
-Rules: [group-log/unknown-versions], [group-log/replay], [group-log/restored-member].
+Rules: [group-log/unknown-types], [group-log/replay], [group-log/restored-member].
 """
 
 import copy

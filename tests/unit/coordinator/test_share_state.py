@@ -240,6 +240,18 @@ def test_what_is_loaded_is_what_was_there(
     assert Coordinated(pairs=coordinated.pairs).states() == coordinated.states()
 
 
+def test_load_drops_what_was_below_a_start_offset_that_went_back() -> None:
+    """The states of a load are merged once, and before that where the start offset goes back."""
+    coordinated = Coordinated()
+    coordinated.ask(Initialize(KEY, 3, 0))
+    for start, first in ((10, 0), (5, 20)):
+        states = [StateBatch(first, first + 15, ACKNOWLEDGED, 1)]
+        assert not coordinated.ask(Write(KEY, 3, 1, start, 0, states)).error
+    kept = [StateBatch(10, 15, ACKNOWLEDGED, 1), StateBatch(20, 35, ACKNOWLEDGED, 1)]
+    assert coordinated.coordinator.shards[0].states[KEY].batches == kept
+    assert Coordinated(pairs=coordinated.pairs).states() == coordinated.states()
+
+
 def test_write_that_is_not_acknowledged_in_time_is_answered_once() -> None:
     """[share-partitions/late-writes]"""
     coordinator = Coordinated().coordinator

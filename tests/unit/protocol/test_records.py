@@ -14,6 +14,7 @@ from coterie.protocol.record_batch_layout import (
     CRC_START,
     HEADER_BYTES,
     LEADER_EPOCH_AT,
+    LEGACY_HEADER,
     LENGTH,
     LENGTH_AT,
     LOG_OVERHEAD_BYTES,
@@ -24,6 +25,7 @@ from coterie.protocol.records import (
     BatchHeader,
     Compression,
     Record,
+    batch_extents,
     check_crc,
     decode_pairs,
     decode_records,
@@ -131,6 +133,20 @@ def test_a_batch_is_read_at_its_position() -> None:
         assert check_crc(buffer, header, position)
     position = 3 + len(first)
     assert decode_records(buffer, read_header(buffer, position), position) == RECORDS[1:]
+
+
+def test_extents_of_batches_are_those_of_their_headers() -> None:
+    legacy = LEGACY_HEADER.pack(70, 14, 0, 0, 0) + b"\xff" * 8
+    later = encode_batch([(b"k", b"v")] * 9, 80, NOW_MS)
+    buffer = encode_records(RECORDS) + legacy + later + legacy
+    assert list(batch_extents(buffer)) == [
+        (header.base_offset, header.last_offset, position + header.length_bytes)
+        for position, header in iterate_batches(buffer)
+    ]
+    impossible = bytearray(buffer)
+    LENGTH.pack_into(impossible, LENGTH_AT, -12)
+    with pytest.raises(MalformedFrame):
+        list(batch_extents(bytes(impossible)))
 
 
 def test_header_names_that_are_not_utf8_keep_their_bytes() -> None:

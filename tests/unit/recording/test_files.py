@@ -45,7 +45,7 @@ def test_frame_in_several_chunks_is_one_entry(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("cut_bytes", range(1, 80, 7))
 def test_torn_tail_is_read_up_to_the_last_whole_entry(tmp_path: Path, cut_bytes: int) -> None:
-    """[recording/torn-tail]"""
+    """[recording/order]"""
     path = write(tmp_path / "r", [opened(), *heartbeats(3)])
     os.truncate(path, os.path.getsize(path) - cut_bytes)
     assert correlation_ids(path) in ([1, 2], [1])

@@ -230,7 +230,7 @@ def test_stretch_without_groups_has_no_transcript(tmp_path: Path) -> None:
 
 
 def test_heartbeats_that_change_nothing_are_left_out(tmp_path: Path) -> None:
-    """[recording/heartbeats] The session still ends when it did."""
+    """[recording/transcripts] The session still ends when it did."""
     beats = []
     for number, at_s in enumerate((3, 6, 9, 12, 15, 18), 3):
         message = HeartbeatRequest(group_id="orders", generation_id=1, member_id=RECORDED_ID)

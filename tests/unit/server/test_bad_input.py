@@ -3,7 +3,7 @@
 After every test another client is served, and no request has failed by our mistake. docs/limits.md
 lists the limits.
 
-Rules: [administration/describe-named-twice], [connections/unread-responses],
+Rules: [administration/describe], [connections/input-limits],
 [framing/frame-length], [framing/smallest-request].
 """
 

@@ -249,7 +249,7 @@ class TestMuting:
 
 
 class TestDelayed:
-    """The rule [connections/durable-responses]."""
+    """The rule [connections/muting]."""
 
     def test_later_requests_are_handled_and_their_responses_queue(self) -> None:
         handler = DelayingHandler(mutes=False)
@@ -292,7 +292,7 @@ class TestDelayed:
 
 
 class TestFlowControl:
-    """The rule [connections/unread-responses]."""
+    """The rule [connections/input-limits]."""
 
     def test_connection_is_muted_while_the_peer_does_not_read(self) -> None:
         client = with_handler(echo)

@@ -1,7 +1,6 @@
 """Connection quotas: admission, and the deadlines that the sweep enforces.
 
-Rules: [connections/client-host], [connections/receive-buffer], [connections/request-deadline],
-[connections/idle-connections], [quotas/no-number].
+Rules: [connections/client-host], [connections/input-limits], [quotas/no-number].
 """
 
 import pytest
@@ -80,7 +79,7 @@ def test_limits_of_addresses_that_cannot_be_read_end_the_start(text: str) -> Non
 
 
 def test_connections_above_the_rate_are_served_later() -> None:
-    """[quotas/broker-rate]"""
+    """[quotas/connection-rate]"""
     broker = make_broker({"max.connection.creation.rate": "10"})
     clients = [Client(broker) for _ in range(103)]
     for client in clients:
@@ -95,7 +94,7 @@ def test_connections_above_the_rate_are_served_later() -> None:
 
 
 def test_a_listener_may_have_a_rate_of_its_own() -> None:
-    """[quotas/broker-rate]"""
+    """[quotas/connection-rate]"""
     broker = make_broker({"listener.name.outside.max.connection.creation.rate": "10"})
     clients = [Client(broker, listener="OUTSIDE") for _ in range(102)]
     others = [Client(broker) for _ in range(102)]

@@ -148,7 +148,7 @@ def test_operation_of_a_producer_has_a_batch_of_its_own() -> None:
 
 
 def test_log_with_an_unexpected_end_is_loaded_again_under_its_epoch() -> None:
-    """[coordinator/log-position]"""
+    """[coordinator/failed-append]"""
     counters = loaded()
     counters.count(EVEN, 1)
     log = counters.log(EVEN)

@@ -3,7 +3,7 @@
 The tests run a broker over a file system that fails on purpose, and real processes whose directory
 is removed or whose files may not grow.
 
-Rules: [coordinator/failed-partition].
+Rules: [coordinator/unload].
 """
 
 import errno

@@ -1,6 +1,6 @@
 """Groups on the event loop: responses that wait for the log, timers, restarts, failing logs.
 
-Rules: [coordinator/log-position], [group-log/batches], [offsets/compression].
+Rules: [coordinator/failed-append], [group-log/batches], [offsets/compression].
 """
 
 import pytest
@@ -105,7 +105,7 @@ def test_requests_during_the_load_are_refused() -> None:
 
 
 def test_expiry_of_many_offsets_is_split_into_batches() -> None:
-    """[coordinator/sweep-size]"""
+    """[coordinator/operation-size]"""
     minute_ms = 60_000
     settings = {"offsets.retention.minutes": "1", "offsets.retention.check.interval.ms": "90000"}
     client = Client(make_broker(settings))
@@ -157,7 +157,7 @@ def test_partition_that_cannot_be_replayed_fails_alone(
     other = next(name for name in "abcdefgh" if coordinator.partition_for(name) != partition)
     for group in ("g", other):
         client.call(commit(7, group_id=group), 8)
-    # A value of an unknown version fails the load [group-log/unknown-versions].
+    # A value of an unknown version fails the load [group-log/unknown-types].
     key = bytes.fromhex("0001000167000174") + bytes(4)
     log = client.broker.topics.by_name["__consumer_offsets"].partitions[partition].log
     log.append(encode_batch([(key, b"\x00\x63")], log.log_end_offset, 0))

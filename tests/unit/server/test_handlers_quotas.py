@@ -111,7 +111,7 @@ def test_a_quota_may_be_no_number(client: Client) -> None:
 
 
 def test_the_number_of_entities_is_limited(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    """[quotas/limit]"""
+    """[quotas/entities]"""
     monkeypatch.setattr(client_quotas, "MAX_ENTITIES", 1)
     entries = [entry(ALICE, (RATE, 1)), entry(ANY_USER, (RATE, 1))]
     text = "At most 1 entities may have quotas."

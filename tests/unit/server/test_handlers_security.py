@@ -23,7 +23,7 @@ def client() -> Client:
 
 
 class TestMembers:
-    """[topics/fixed-quorum]"""
+    """[topics/quorum]"""
 
     def test_this_broker_registers_again(self, client: Client) -> None:
         answer = client.call(UnregisterBrokerRequest(broker_id=1), 0)

@@ -1,6 +1,4 @@
-"""Only three libraries are imported after the broker has begun to serve
-[connections/no-late-imports].
-"""
+"""Only three libraries are imported after the broker has begun to serve."""
 
 import re
 import signal

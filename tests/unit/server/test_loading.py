@@ -229,7 +229,7 @@ def test_load_ends_when_its_partition_is_given_up(
 
 
 def test_log_with_an_unexpected_end_is_loaded_again(client: Client) -> None:
-    """The rule [coordinator/log-position]."""
+    """The rule [coordinator/failed-append]."""
     client.call(commit(1), 8)
     log = log_of_g(client)
     key = encode_key(OffsetCommitKey(group="g", topic="t", partition=1))
@@ -312,7 +312,7 @@ def test_records_of_unknown_types_are_counted_in_the_log(client: Client) -> None
 
 
 def test_partition_is_served_after_its_log_was_synced() -> None:
-    """The rule [coordinator/synced-load]."""
+    """The rule [coordinator/load]."""
     first = connected()
     first.call(commit(7), 8)
     filesystem = first.broker._data.files.filesystem

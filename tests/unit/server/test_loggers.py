@@ -61,8 +61,8 @@ def test_events_of_groups_follow_the_level() -> None:
     loggers = Loggers(make_logger("info", stream=out))
     events = EventLog(loggers.named(GROUP_COORDINATOR))
     event = Event("g", PartitionLoaded(at_ms=1, partition=0, group_count=1))
-    events.add(event)
+    events.add([event])
     assert out.getvalue() == ""
     loggers.set_levels({GROUP_COORDINATOR: "DEBUG"})
-    events.add(event)
+    events.add([event])
     assert "partition_loaded" in out.getvalue()

@@ -1,7 +1,4 @@
-"""Tables of routes: stages of a session, and tables that are laid over others.
-
-Rules: [connections/routes].
-"""
+"""Tables of routes: stages of a session, and tables that are laid over others."""
 
 from typing import Any
 

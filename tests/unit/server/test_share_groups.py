@@ -120,7 +120,7 @@ def test_group_is_deleted_when_its_state_is() -> None:
 
 
 def test_state_of_a_deleted_topic_is_forgotten() -> None:
-    """[share-groups/topic-deletion]"""
+    """[share-groups/initialization]"""
     members = Members()
     members.beat(0, ["foo"])
     request = DeleteTopicsRequest(

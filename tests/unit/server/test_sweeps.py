@@ -192,7 +192,7 @@ class TestExpiry:
 
 
 class TestTransactions:
-    """[transactions/timeout] [transactions/id-expiry]"""
+    """[transactions/timeout]"""
 
     def make(self, count: int, **settings: str) -> tuple[Client, dict[str, Transaction]]:
         client = make(**settings)

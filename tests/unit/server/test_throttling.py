@@ -159,7 +159,7 @@ def create(client: Client, name: str, partitions: int, version: int = 7) -> tupl
 
 
 def test_changes_of_topics_are_refused_or_throttled(client: Client) -> None:
-    """[quotas/mutations]"""
+    """[quotas/token-bucket]"""
     set_quota(client.broker, "controller_mutation_rate", 1)
     assert create(client, "a", 10) == (0, 0)
     assert create(client, "b", 4) == (0, 0)

@@ -2,8 +2,8 @@
 
 `tests/crash` interrupts them everywhere; these are the rules it checks, one by one.
 
-Rules: [topics/interrupted-creation], [topics/whole-deletion], [topics/settings-file],
-[topics/settings-of-an-id], [topics/foreign-directories].
+Rules: [topics/one-change-at-a-time], [topics/whole-deletion], [topics/settings-file],
+[topics/foreign-directories].
 """
 
 import errno

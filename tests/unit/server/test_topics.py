@@ -1,7 +1,7 @@
 """Topics on disk: restarts, settings, producer ids, damage and a full disk.
 
 Rules: [data-plane/producer-ids], [data-plane/epoch-after-cut], [topics/offsets-topic],
-[topics/interrupted-creation], [topics/offline-partitions], [topics/settings-file].
+[topics/one-change-at-a-time], [topics/partition-states], [topics/settings-file].
 """
 
 import pytest
@@ -43,7 +43,7 @@ def test_topics_settings_and_records_survive_a_restart() -> None:
 
 
 def test_image_of_the_topics_follows_their_changes() -> None:
-    """[coordinator/topic-image]"""
+    """A change is in the image first; then those who want to know are told."""
     broker = make_broker()
     published = broker.topics.published
     image, changes, version = published.image, list[TopicChange](), published.image.version

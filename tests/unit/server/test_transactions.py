@@ -154,7 +154,7 @@ def test_brokers_may_add_and_verify_internal_topics(client: Client) -> None:
 
 
 def test_offsets_of_a_group_are_a_partition_of_the_transaction(client: Client) -> None:
-    """[transactions/add-offsets]"""
+    """[transactions/add-partitions]"""
     init(client)
     request = AddOffsetsToTxnRequest(
         transactional_id=TID, producer_id=0, producer_epoch=0, group_id=""

@@ -1,6 +1,6 @@
 """Requests share a turn of the event loop, and the budget of a turn is time [connections/turns].
 
-Rules: [connections/requests-per-turn].
+Rules: [connections/turns].
 """
 
 from typing import Any

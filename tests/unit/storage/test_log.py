@@ -222,6 +222,25 @@ def test_a_restart_finds_everything(place: Place) -> None:
     assert log.append(batch(b"next")) == 120
 
 
+@pytest.mark.parametrize("reopened", [False, True])
+def test_no_batch_is_read_behind_the_wanted_offset(place: Place, reopened: bool) -> None:
+    log = filled(place, config=LogConfig(segment_bytes=5000, index_interval_bytes=200))
+    if reopened:
+        log.abandon()
+        log = Log.open(place.filesystem, place.directory)
+    for offset in range(0, log.log_end_offset, 31):
+        unlimited = records_of(log.read(offset, 2000))
+        for wanted in range(offset, min(offset + 30, unlimited[-1].offset)):
+            for max_bytes in (2000, 150, 0):
+                read = records_of(log.read(offset, max_bytes, wanted))
+                limited = records_of(log.read(offset, max_bytes))
+                assert read == limited[: len(read)]
+                is_cut = read[-1].offset < limited[-1].offset
+                last_first = [each for each in read if each.value != read[-1].value]
+                assert not last_first or last_first[-1].offset < wanted
+                assert not is_cut or read[-1].offset >= wanted
+
+
 def test_a_log_that_was_not_closed_is_read_completely(place: Place) -> None:
     log = filled(place)
     again = Log.open(place.filesystem, place.directory, SMALL)

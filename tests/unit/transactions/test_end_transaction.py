@@ -91,7 +91,7 @@ def test_newer_versions(
 
 
 def test_end_waits_for_its_markers() -> None:
-    """[transactions/end-response]"""
+    """[transactions/end]"""
     coordinated = Coordinated()
     coordinated.writes_markers = False
     coordinated.init()
@@ -121,7 +121,7 @@ def test_markers_are_asked_for_when_the_decision_is_durable() -> None:
 
 
 def test_end_is_answered_although_a_marker_cannot_be_written() -> None:
-    """[transactions/end-response]"""
+    """[transactions/end]"""
     coordinated = Coordinated()
     coordinated.writes_markers = False
     coordinated.init()

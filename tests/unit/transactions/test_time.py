@@ -91,7 +91,7 @@ def test_without_a_producer_id_the_timeout_is_tried_again() -> None:
 
 
 def test_unused_id_is_forgotten() -> None:
-    """[transactions/id-expiry]"""
+    """[transactions/timeout]"""
     coordinated = Coordinated(config=CONFIG)
     coordinated.init()
     coordinated.init(transactional_id="open")

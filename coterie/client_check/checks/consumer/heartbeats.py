@@ -49,7 +49,7 @@ async def _rejoins(run: Run, refused: ClientExchange, rejoins: str, keeps_id: st
     Check(
         "rejoining/asks-for-committed",
         "A fenced member has lost its partitions: it starts again at the committed offsets.",
-        "KIP-848; [consumer-groups/fetch-offsets]",
+        "KIP-848; [consumer-groups/commit]",
     ),
     protocols=(CONSUMER,),
 )

@@ -44,13 +44,13 @@ async def stale_commit(run: Run) -> None:
     Check(
         "positions/states-epoch",
         "OffsetFetch has the member id and the member epoch.",
-        "KIP-848; [consumer-groups/fetch-offsets]",
+        "KIP-848; [consumer-groups/commit]",
         ("version:OffsetFetch>=9",),
     ),
     Check(
         "positions/retries-on-stale-epoch",
         "After STALE_MEMBER_EPOCH (113) OffsetFetch is sent again before reading.",
-        "KIP-848; [consumer-groups/fetch-offsets]",
+        "KIP-848; [consumer-groups/commit]",
         ("version:OffsetFetch>=9",),
     ),
     protocols=(CONSUMER,),

@@ -56,9 +56,9 @@ class ClassicType(GroupType):
     def loaded(
         self, partition: PartitionState, group: Any, now_ms: int, effects: Effects[Any]
     ) -> None:
-        """Give every member one session timeout to return [coordinator/loaded-sessions].
+        """Give every member one session timeout to return [coordinator/restored-groups].
 
-        A group that is too large starts a rebalance [coordinator/oversize-at-load].
+        A group that is too large starts a rebalance [coordinator/restored-groups].
         """
         assert group.is_empty == (not group.members), f"{group} is loaded in another state"
         assert not group.awaiting_joins, f"{group} is loaded with delayed joins"

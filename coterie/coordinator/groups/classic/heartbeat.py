@@ -4,9 +4,9 @@ Heartbeats are the most frequent requests. One stores a deadline on the member a
 one of a few shared values; it touches no timer and makes no record and no event.
 
 A member's entry in the timing wheel therefore may fire before its session ends; it is then armed
-again [sessions/lazy-session-timers]. If it fires while a join or sync of the member is delayed it
+again [sessions/session-timeout]. If it fires while a join or sync of the member is delayed it
 is not armed again, because the response to that request starts the session
-[sessions/delayed-requests].
+[sessions/session-start].
 """
 
 from coterie.coordinator.groups.classic.group import Group
@@ -43,7 +43,7 @@ def heartbeat(
 ) -> Effects[HeartbeatResponse]:
     """Start a member's session anew and answer whether its group is rebalancing.
 
-    [sessions/heartbeat] [sessions/heartbeat-while-preparing]
+    [sessions/heartbeat]
     """
     group = partition.groups.get(request.group_id)
     if group is None:

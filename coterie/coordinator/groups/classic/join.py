@@ -231,7 +231,7 @@ def _add(step: Step, request: JoinGroupRequest, member_id: str) -> None:
         group_instance_id=member.group_instance_id,
         client_id=member.client_id,
         client_host=member.client_host,
-        state=group.state.value,
+        state=str(group.state),
         generation_id=group.generation_id,
         member_count=len(group.members),
         session_timeout_ms=member.session_timeout_ms,

@@ -30,7 +30,7 @@ from coterie.protocol.messages.leave_group import (
     LeaveGroupResponseMember,
 )
 
-# From this version on a request lists members, and each has its own error [sessions/leave-errors].
+# From this version on a request lists members, and each has its own error [sessions/leave].
 _MANY_MEMBERS_SINCE = 3
 
 

@@ -1,6 +1,6 @@
 """Steps of several verbs with one member: check who it is, start its session, remove it."""
 
-from enum import Enum
+from enum import StrEnum
 
 from coterie.coordinator.groups.classic.member import Member, Protocols
 from coterie.coordinator.groups.classic.responses import join_error, sync_error
@@ -14,7 +14,7 @@ from coterie.protocol.messages.join_group import JoinGroupRequest
 from coterie.protocol.messages.journal_records import MAX_REASON_LENGTH, MemberRemoved
 
 
-class Removal(Enum):
+class Removal(StrEnum):
     """Why a member was removed [journal/members]."""
 
     LEAVE = "leave"
@@ -48,7 +48,7 @@ def recorded_reason(reason: str | None) -> str | None:
 
 
 def start_session(step: Step, member: Member, timeout_ms: int) -> None:
-    """Let a member's session end `timeout_ms` from now [sessions/lazy-session-timers]."""
+    """Let a member's session end `timeout_ms` from now [sessions/session-timeout]."""
     extend_session(step, member, TimerKind.SESSION, timeout_ms)
 
 
@@ -62,7 +62,7 @@ def remove_member(
     """Remove a member: cancel its timer and answer its delayed requests with UNKNOWN_MEMBER_ID.
 
     The response to a join has a blank member id, so that a client that still runs joins anew
-    [sessions/removal] [sessions/removal-answers-sync].
+    [sessions/removal].
 
     Args:
         step: a step of the member's group.
@@ -90,12 +90,12 @@ def remove_member(
     step.note(
         MemberRemoved(
             at_ms=step.now_ms,
-            cause=cause.value,
+            cause=str(cause),
             member_id=member.member_id,
             group_instance_id=member.group_instance_id,
             client_id=member.client_id,
             client_host=member.client_host,
-            state=group.state.value,
+            state=str(group.state),
             generation_id=group.generation_id,
             member_count=len(group.members),
             was_leader=was_leader,

@@ -6,8 +6,7 @@ rejoined and no member id is pending, at most the largest rebalance timeout
 [joining/rebalance-start] [joining/join-completion].
 """
 
-from enum import Enum
-from typing import NamedTuple
+from enum import StrEnum
 
 from coterie.coordinator.groups.classic.group import Group
 from coterie.coordinator.groups.classic.group_record import group_record
@@ -40,7 +39,7 @@ from coterie.protocol.messages.journal_records import (
 MIN_EXTENSION_MS = 1_000
 
 
-class Cause(Enum):
+class Cause(StrEnum):
     """Why a rebalance began [journal/rebalance-began]."""
 
     JOIN = "join"
@@ -58,7 +57,7 @@ class Cause(Enum):
     DOWNGRADE = "downgrade"
 
 
-class JoinEnd(Enum):
+class JoinEnd(StrEnum):
     """What ended a join phase [journal/phases]."""
 
     ALL_JOINED = "all joined"
@@ -66,7 +65,7 @@ class JoinEnd(Enum):
     REBALANCE_TIMEOUT = "rebalance timeout"
 
 
-class Instigator(NamedTuple):
+class Instigator:
     """The member that caused a rebalance.
 
     Attributes:
@@ -76,10 +75,19 @@ class Instigator(NamedTuple):
         requester: the client that asked for its removal, if it is not the member itself.
     """
 
-    member: Member
-    reason: str | None = None
-    change: SubscriptionChange | None = None
-    requester: RequestContext | None = None
+    __slots__ = ("change", "member", "reason", "requester")
+
+    def __init__(
+        self,
+        member: Member,
+        reason: str | None = None,
+        change: SubscriptionChange | None = None,
+        requester: RequestContext | None = None,
+    ) -> None:
+        self.member = member
+        self.reason = reason
+        self.change = change
+        self.requester = requester
 
 
 # -- the start -------------------------------------------------------------------------------------
@@ -109,8 +117,8 @@ def prepare_rebalance(
     delay_ms = step.partition.config.group_initial_rebalance_delay_ms
     began = RebalanceBegan(
         at_ms=now_ms,
-        cause=cause.value,
-        previous_state=previous_state.value,
+        cause=str(cause),
+        previous_state=str(previous_state),
         generation_id=group.generation_id,
         member_count=len(group.members),
         timeout_ms=group.rebalance_timeout_ms(),
@@ -281,7 +289,7 @@ def complete_join(step: Step, end: JoinEnd = JoinEnd.ALL_JOINED) -> None:
         member_count=len(group.members),
         began_ms=group.rebalance_began_ms,
         join_ms=now_ms - group.rebalance_began_ms,
-        ended_by=end.value,
+        ended_by=str(end),
     )
     step.note(completed)
 

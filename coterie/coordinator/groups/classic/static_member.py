@@ -72,7 +72,7 @@ def replace_static_member(step: Step, request: JoinGroupRequest, member_id: str)
         member, protocols_of(request), rebalance_timeout_of(request), request.session_timeout_ms
     )
     group.delay_join(member, context.to, step.now_ms)
-    # Only the name of the protocol counts [static-membership/changed-subscription].
+    # Only the name of the protocol counts [static-membership/stable-replacement].
     record = None
     if group.state is GroupState.STABLE and group.select_protocol() == group.protocol_name:
         record = group_record(group)
@@ -130,7 +130,7 @@ def _take_place(step: Step, instance: str, member_id: str) -> ReplacementWrite:
 def _fence_delayed_requests(step: Step, member_id: str) -> list[str]:
     """Answer the delayed requests of the replaced process; return their APIs.
 
-    [static-membership/fenced-requests]
+    [static-membership/replacement]
     """
     fenced = []
     member = step.group.members[member_id]
@@ -150,10 +150,10 @@ def replacement_stored(step: Step, write: ReplacementWrite) -> None:
 
     From version 9 on a leader leads again and is asked to skip the assignment. Before, the response
     names the previous leader, so that a restarted leader acts as a follower
-    [static-membership/replaced-leader] [static-membership/replaced-leader-before-v9].
+    [static-membership/replaced-leader].
 
     If the group has started a rebalance since, the join is a part of it and stays delayed
-    [static-membership/replacement-overtaken].
+    [static-membership/stable-replacement].
     """
     group = step.group
     member = group.members.get(write.member_id)

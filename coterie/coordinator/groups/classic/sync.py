@@ -1,7 +1,5 @@
 """SyncGroup: members wait until the leader's assignment is logged, then each receives its part."""
 
-from typing import NamedTuple
-
 from coterie.coordinator.groups.batch_size import generation_fits_batch
 from coterie.coordinator.groups.classic.group import Group
 from coterie.coordinator.groups.classic.group_record import group_record
@@ -30,12 +28,15 @@ from coterie.protocol.messages.journal_records import GenerationCompleted, Gener
 from coterie.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 
-class AssignmentWrite(NamedTuple):
+class AssignmentWrite:
     """The write of a leader's assignment: once durable it makes the group Stable."""
 
-    group: Group
-    generation_id: int
-    assignments: dict[str, bytes]
+    __slots__ = ("assignments", "generation_id", "group")
+
+    def __init__(self, group: Group, generation_id: int, assignments: dict[str, bytes]) -> None:
+        self.group = group
+        self.generation_id = generation_id
+        self.assignments = assignments
 
 
 # -- the request -----------------------------------------------------------------------------------

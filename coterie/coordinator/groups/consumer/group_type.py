@@ -70,7 +70,7 @@ class ConsumerType(RecordedType):
         return ConsumerRecords()
 
     def session_timeout_ms(self, partition: PartitionState, group_id: str) -> int:
-        """See `RecordedType` [consumer-groups/loaded-timers]."""
+        """See `RecordedType` [consumer-groups/timers]."""
         return partition.consumer_settings(group_id).session_timeout_ms
 
     def member_loaded(self, step: Any, member: Any) -> None:

@@ -114,7 +114,7 @@ def _leave_for_a_while(step: Step, member: ConsumerMember) -> None:
 def leave_group(step: Step, request: LeaveGroupRequest) -> Effects[LeaveGroupResponse]:
     """Handle a LeaveGroup of an administrator, or of a classic member.
 
-    All members that are valid leave in one operation [consumer-groups/leave-group].
+    All members that are valid leave in one operation [consumer-groups/leave].
     """
     version = step.context.version
     listed = members_of(request, version)

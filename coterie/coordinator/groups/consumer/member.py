@@ -152,7 +152,7 @@ def _set_of_one(name: str) -> frozenset[str]:
 
 
 def _owned(topics: list[CurrentTopicPartitions], epoch: int) -> Owned:
-    """Return partitions with their epochs [consumer-groups/missing-assignment-epochs]."""
+    """Return partitions with their epochs [consumer-groups/two-owners]."""
     owned: Owned = {}
     for topic in topics:
         epochs = topic.assignment_epochs

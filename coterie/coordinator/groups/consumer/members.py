@@ -113,7 +113,7 @@ def time_revocation(step: Step, member: ConsumerMember) -> None:
 
 
 def start_session(step: Step, member: ConsumerMember, timeout_ms: int) -> None:
-    """Let a member's session end `timeout_ms` from now [sessions/lazy-session-timers]."""
+    """Let a member's session end `timeout_ms` from now [sessions/session-timeout]."""
     sessions.start_session(step, member, TimerKind.SESSION, timeout_ms)
 
 

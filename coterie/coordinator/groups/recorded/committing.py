@@ -55,7 +55,7 @@ class CommittingGroup(RecordedGroup[M], Generic[M]):
         return self._stale(member)
 
     def transactional_commit_error(self, request: TxnOffsetCommitRequest) -> ErrorCode:
-        """See `GroupLike` [consumer-groups/transactional-commit]."""
+        """See `GroupLike` [consumer-groups/late-commit]."""
         epoch = request.generation_id
         named = request.member_id or request.group_instance_id is not None
         if epoch < 0 and (not self.members or not named):
@@ -99,7 +99,7 @@ class CommittingGroup(RecordedGroup[M], Generic[M]):
         return ErrorCode.STALE_MEMBER_EPOCH
 
     def fetch_error(self, member_id: str | None, member_epoch: int) -> ErrorCode:
-        """See `GroupLike` [consumer-groups/fetch-offsets]."""
+        """See `GroupLike` [consumer-groups/commit]."""
         if member_id is None:
             return _NONE if member_epoch < 0 else ErrorCode.UNKNOWN_SERVER_ERROR
         member = self.members.get(member_id)

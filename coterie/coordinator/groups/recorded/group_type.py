@@ -75,7 +75,7 @@ class RecordedType(GroupType):
     def loaded(
         self, partition: PartitionState, group: Any, now_ms: int, effects: Effects[Any]
     ) -> None:
-        """Give every member one session timeout to return [consumer-groups/loaded-timers]."""
+        """Give every member one session timeout to return [consumer-groups/timers]."""
         assert group.exists, f"{group} is loaded and was given up"
         assert not group.unlogged, f"{group} is loaded and has records that are not logged"
         group.topics = partition.topics

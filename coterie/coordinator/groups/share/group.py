@@ -197,7 +197,7 @@ class ShareGroup(RecordedGroup[ShareMember]):
     # -- offsets -----------------------------------------------------------------------------------
 
     def commit_error(self, now_ms: int, request: OffsetCommitRequest, version: int) -> ErrorCode:  # noqa: ARG002
-        """See `GroupLike`: it has no committed offsets [share-groups/offsets]."""
+        """See `GroupLike`: it has no committed offsets [share-groups/describe]."""
         return ErrorCode.GROUP_ID_NOT_FOUND
 
     def transactional_commit_error(self, request: TxnOffsetCommitRequest) -> ErrorCode:  # noqa: ARG002
@@ -205,7 +205,7 @@ class ShareGroup(RecordedGroup[ShareMember]):
         return ErrorCode.GROUP_ID_NOT_FOUND
 
     def fetch_error(self, member_id: str | None, member_epoch: int) -> ErrorCode:  # noqa: ARG002
-        """See `GroupLike`: there is nothing to be found [share-groups/offsets]."""
+        """See `GroupLike`: there is nothing to be found [share-groups/describe]."""
         return ErrorCode.NONE
 
     def offset_delete_error(self) -> ErrorCode:

@@ -167,7 +167,7 @@ def state_to_delete(
 def forget_topic(partition: PartitionState, topic_id: bytes, now_ms: int) -> Iterator[Effects[Any]]:
     """Yield the steps by which groups forget the state of a topic that was deleted.
 
-    The share coordinator removes the state itself [share-groups/topic-deletion].
+    The share coordinator removes the state itself [share-groups/initialization].
     """
     for group in list(logged_groups(partition, ShareGroup).values()):
         is_live = partition.groups.get(group.group_id) is group

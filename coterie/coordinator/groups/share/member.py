@@ -8,7 +8,7 @@ from coterie.protocol.messages.share_group_records import (
 )
 
 # The partitions of each topic id, in ascending order. A topic of which a member has lost everything
-# stays with none, as in Kafka [share-groups/empty-topics].
+# stays with none, as in Kafka [share-groups/reconciliation].
 Partitions = dict[bytes, tuple[int, ...]]
 
 

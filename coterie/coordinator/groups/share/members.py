@@ -1,4 +1,4 @@
-"""A member's session, and its end: it leaves, or is silent for too long [share-groups/leave]."""
+"""A member's session, and its end: it leaves, or is silent [share-groups/member-epochs]."""
 
 from coterie.coordinator.groups.epochs import Bump, instigator_of
 from coterie.coordinator.groups.member_facts import removed_fact

@@ -62,7 +62,7 @@ class TargetComputation(Computation):
 def update_target(step: Step) -> None:
     """Compute and write a new target if one is due, or begin with a large one.
 
-    [share-groups/large-target]
+    [share-groups/target]
     """
     group = step.group
     interval_ms = step.partition.share_settings(group.group_id).assignment_interval_ms

@@ -77,7 +77,7 @@ def _step(
     request: StreamsGroupHeartbeatRequest,
     context: RequestContext,
 ) -> Step:
-    """Return a step of the group, which may be a new one [streams-groups/joined-group].
+    """Return a step of the group, which may be a new one [streams-groups/member-epochs].
 
     Raises:
         Refusal: there is no such group, it is of another type, or it has no room.

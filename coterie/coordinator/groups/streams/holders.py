@@ -1,6 +1,7 @@
 """Who holds the tasks of a streams group: members have active ones, processes have copies.
 
-It counts what members have and what they have been asked to give up [streams-groups/held-tasks].
+It counts what members have and what they have been asked to give up
+[streams-groups/reconciliation].
 """
 
 from collections.abc import Iterable

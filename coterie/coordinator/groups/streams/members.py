@@ -40,7 +40,7 @@ def reconcile_member(
         member: the member.
         tasks: the tasks that it reports; None if it reports none.
         former_process: its process before this heartbeat. What it holds counts for that process
-            until the records of the heartbeat are written [streams-groups/held-tasks].
+            until the records of the heartbeat are written [streams-groups/reconciliation].
 
     Raises:
         Refusal: it is in a state of other software and has to begin without tasks.
@@ -117,7 +117,7 @@ def leave(
     request: StreamsGroupHeartbeatRequest,
     context: RequestContext,
 ) -> Effects[StreamsGroupHeartbeatResponse]:
-    """Remove a member that leaves; it may ask the others to shut down [streams-groups/leave].
+    """Remove a member that leaves; it may ask others to shut down [streams-groups/member-epochs].
 
     Raises:
         Refusal: there is no such group or member, or the group is of another type.

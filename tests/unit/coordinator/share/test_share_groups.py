@@ -155,7 +155,7 @@ def test_one_partition_that_fails_fails_all_of_its_request() -> None:
 
 
 def test_answer_about_a_topic_that_was_deleted_meanwhile_does_not_bring_it_back() -> None:
-    """[share-groups/topic-deletion]"""
+    """[share-groups/initialization]"""
     harness = ShareHarness()
     harness.share_beat(0, "foo", "bar")
     harness.delete_topic("foo")

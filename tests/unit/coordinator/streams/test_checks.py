@@ -99,7 +99,7 @@ def test_long_member_id_is_accepted() -> None:
 
 
 def test_full_group_refuses_each_join_also_of_a_member() -> None:
-    """[streams-groups/joined-group]"""
+    """[streams-groups/member-epochs]"""
     harness = StreamsHarness(max_size=2)
     harness.stream("m1", 0)
     harness.stream("m2", 0)

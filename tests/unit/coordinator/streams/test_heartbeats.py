@@ -314,7 +314,7 @@ def test_leaving_does_not_raise_the_epoch_of_the_endpoints() -> None:
 
 
 def test_member_that_leaves_is_gone_and_the_others_get_its_tasks() -> None:
-    """[streams-groups/leave]"""
+    """[streams-groups/member-epochs]"""
     harness = StreamsHarness()
     harness.stream("m1", 0)
     harness.stream("m2", 0)

@@ -1,6 +1,6 @@
 """How tasks go from one member to another.
 
-[streams-groups/reconciliation] [streams-groups/held-tasks]
+[streams-groups/reconciliation]
 """
 
 from typing import Any

@@ -279,7 +279,7 @@ def test_topics_that_changed_before_the_load_are_noticed() -> None:
 
 
 def test_description_that_is_larger_than_a_batch_is_refused() -> None:
-    """[consumer-groups/large-operation]"""
+    """[coordinator/operation-size]"""
     harness = StreamsHarness()
     harness.stream("m1", 0)
     before = harness.in_memory()

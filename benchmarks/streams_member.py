@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 from benchmarks.requests import REBALANCE_TIMEOUT_MS, Refused
-from benchmarks.session import NOT_READY, PATIENCE_S, RETRY_AFTER_S, Conversation, Session
+from benchmarks.session import PATIENCE_S, RETRY_AFTER_S, Conversation, Session, until_ready
 from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.messages.streams_group_heartbeat import (
     StreamsGroupHeartbeatRequest,
@@ -61,17 +62,7 @@ class StreamsMember:
         )
         request.process_id = self.member_id
         request.active_tasks, request.standby_tasks, request.warmup_tasks = [], [], []
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + PATIENCE_S
-        while True:
-            try:
-                await self._exchange(request)
-            except Refused as refused:
-                if refused.code not in NOT_READY or loop.time() > deadline:
-                    raise
-                await asyncio.sleep(RETRY_AFTER_S)
-            else:
-                return
+        await until_ready(partial(self._exchange, request))
 
     async def settle(self) -> None:
         """Send heartbeats until it has tasks and nothing is new.

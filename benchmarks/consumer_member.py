@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from functools import partial
 
 from benchmarks.requests import REBALANCE_TIMEOUT_MS, Refused
-from benchmarks.session import PATIENCE_S, Conversation, Session, until_ready
+from benchmarks.session import NOT_READY, PATIENCE_S, RETRY_AFTER_S, Conversation, Session
 from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -47,6 +46,8 @@ class ConsumerMember:
         Raises:
             Refused: the broker answered with an error that does not pass.
         """
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + PATIENCE_S
         request = ConsumerGroupHeartbeatRequest(
             group_id=self.group,
             member_id=self.member_id,
@@ -55,7 +56,15 @@ class ConsumerMember:
             subscribed_topic_names=[topic],
             topic_partitions=[],
         )
-        await until_ready(partial(self._exchange, request))
+        while True:
+            try:
+                await self._exchange(request)
+            except Refused as refused:
+                if refused.code not in NOT_READY or loop.time() > deadline:
+                    raise
+                await asyncio.sleep(RETRY_AFTER_S)
+            else:
+                return
 
     async def beat(self) -> bool:
         """Send a heartbeat; return whether its answer was news, or it had something to tell.

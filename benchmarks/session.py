@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import struct
 from collections import defaultdict
-from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass
 from typing import cast
 
@@ -245,22 +244,6 @@ class Session:
     def close(self) -> None:
         """Close the control connection."""
         self.control.transport.close()
-
-
-async def until_ready(exchange: Callable[[], Awaitable[None]]) -> None:
-    """Repeat an exchange while the broker is not ready for it.
-
-    Raises:
-        Refused: it answered with another error, or for too long.
-    """
-    deadline = _now() + PATIENCE_S
-    while True:
-        try:
-            return await exchange()
-        except Refused as refused:
-            if refused.code not in NOT_READY or _now() > deadline:
-                raise
-        await asyncio.sleep(RETRY_AFTER_S)
 
 
 def coordinator_port(response: FindCoordinatorResponse) -> int:

@@ -273,8 +273,8 @@ _OF_SESSIONS = (
     Plant(
         "only partitions with acknowledgements are answered",
         f"{_FETCHING}._begin",
-        "partition_errors(self._broker, wanted, self._may_read)",
-        "partition_errors(self._broker, asked, self._may_read)",
+        "make_sense or each in asked or errors[each]",
+        "each in asked",
         ("share_sessions/listed_beside_acknowledgements",),
     ),
     Plant(

@@ -155,10 +155,11 @@ def test_the_best_common_version_is_used() -> None:
         Requests({}).agreed(ApiKey.HEARTBEAT)
 
 
-# The APIs of KIP-848 and KIP-932 were flexible from the start.
+# The APIs of KIP-848, KIP-932 and KIP-1071 were flexible from the start.
 FLEXIBLE = {
     ApiKey.CONSUMER_GROUP_HEARTBEAT,
     ApiKey.SHARE_GROUP_HEARTBEAT,
+    ApiKey.STREAMS_GROUP_HEARTBEAT,
     ApiKey.SHARE_FETCH,
     ApiKey.SHARE_ACKNOWLEDGE,
 }

@@ -53,7 +53,7 @@ PLANTS = (
     ),
     Plant(
         "a load forgets the updates behind a snapshot",
-        "coterie.coordinator.share_state.reader:ShareStateReader._add",
+        "coterie.coordinator.share_state.reader:_Kept.__setitem__",
         "kept.append((key, value))",
         "pass",
     ),

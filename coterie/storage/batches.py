@@ -60,6 +60,18 @@ class BadBatch(Exception):  # noqa: N818 - says what was found
         self.reason = reason
 
 
+def facts_of_made(batch: bytes, base_offset: int, records: int, timestamp_ms: int) -> BatchFacts:
+    """Return the facts of a batch that the broker has made, without reading its header.
+
+    Args:
+        batch: the batch, which is the only one of its append.
+        base_offset: of its first record.
+        records: how many it has.
+        timestamp_ms: of all records.
+    """
+    return 0, len(batch), base_offset, base_offset + records - 1, timestamp_ms
+
+
 def place(
     batches: bytes, next_offset: int, leader_epoch: int, made: BatchFacts | None = None
 ) -> tuple[bytes, list[BatchFacts], Sequence[int]]:

@@ -109,9 +109,10 @@ class GroupSource:
 
     def _tell_cluster(self, publish: Publish) -> None:
         """Tell what the head of the page shows and no request of the protocol tells."""
+        cluster = {"state": "live", **self._figures.now()}
         with self.lock:
-            self._cluster = {"state": "live", **self._figures.now()}
-            publish(Event("cluster", self._cluster))
+            self._cluster = cluster
+            publish(Event("cluster", cluster))
 
     def _tell_history(self, cluster: Cluster, publish: Publish) -> None:
         began_s = time.monotonic()

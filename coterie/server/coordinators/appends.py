@@ -25,6 +25,7 @@ from coterie.coordinator.kernel.append import (
 )
 from coterie.protocol.records import encode_batch
 from coterie.server.coordinators.host import Host
+from coterie.storage.batches import facts_of_made
 from coterie.storage.errors import OutOfHandles, StorageError
 from coterie.storage.log import Log
 
@@ -247,7 +248,7 @@ class Appends:
                 leader_epoch=log.leader_epoch,
                 attributes=self._codec,
             )
-            made = (0, len(data), base_offset, base_offset + len(pairs) - 1, now_ms)
+            made = facts_of_made(data, base_offset, len(pairs), now_ms)
         else:
             attributes, producer_id, producer_epoch, base_sequence = form
             data = encode_batch(

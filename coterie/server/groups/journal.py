@@ -32,6 +32,7 @@ from coterie.server.loggers import GROUP_COORDINATOR
 from coterie.server.logs.partition import Partition, PartitionState, Topic
 from coterie.server.metadata.topic_changes import Change, make_now
 from coterie.server.metadata.topic_rules import TopicRefused
+from coterie.storage.batches import facts_of_made
 from coterie.storage.errors import OutOfHandles, StorageError, is_shortage
 
 Pair = tuple[bytes, bytes]
@@ -345,4 +346,4 @@ def _append(partition: Partition, pairs: Sequence[Pair], now_ms: int) -> None:
     log = partition.log
     offset = log.log_end_offset
     batch = encode_batch(pairs, offset, now_ms, leader_epoch=log.leader_epoch)
-    partition.append_own(batch, now_ms, (0, len(batch), offset, offset + len(pairs) - 1, now_ms))
+    partition.append_own(batch, now_ms, facts_of_made(batch, offset, len(pairs), now_ms))

@@ -1,7 +1,8 @@
-"""The reference, made from the code: commands, settings, rights, APIs, tables of the pipeline."""
+"""The reference, made from the code: commands, settings, limits, APIs, tables of the pipeline."""
 
 from documentation.reference.commands import command_pages
 from documentation.reference.control_api import control_page
+from documentation.reference.limits import limits_page
 from documentation.reference.pipeline_tables import tables_page
 from documentation.reference.python_api import python_page
 from documentation.reference.rights import rights_page
@@ -14,6 +15,7 @@ def reference() -> dict[str, str]:
         **command_pages(),
         "reference/settings.md": settings_page(),
         "reference/rights.md": rights_page(),
+        "reference/limits.md": limits_page(),
         "reference/control.md": control_page(),
         "reference/python.md": python_page(),
         "reference/pipeline-tables.md": tables_page(),

@@ -1,4 +1,4 @@
-"""docs/protocol.md and docs/limits.md agree with the code, and every file that they name exists."""
+"""docs/protocol.md agrees with the code, and every file that it names exists."""
 
 import re
 from pathlib import Path
@@ -65,13 +65,3 @@ def test_only_quotas_ask_a_client_to_wait() -> None:
         "delete_topics.py",
         "routes.py",
     }
-
-
-def limit_files() -> set[str]:
-    text = (ROOT / "docs" / "limits.md").read_text(encoding="utf-8")
-    return set(re.findall(r"`((?:server|protocol|storage|coordinator)/[^`]*)`", text))
-
-
-@pytest.mark.parametrize("name", sorted(limit_files()))
-def test_files_of_limits_exist(name: str) -> None:
-    assert (ROOT / "coterie" / name).exists()

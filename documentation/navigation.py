@@ -37,6 +37,7 @@ REFERENCE = (
     ("Protocol", "protocol.md"),
     ("Limits", "reference/limits.md"),
     ("Long turns", "limits.md"),
+    ("Checks and findings", "reference/findings.md"),
     ("Tables of the pipeline", "reference/pipeline-tables.md"),
     ("Transcripts", "transcripts.md"),
     ("Glossary", "glossary.md"),

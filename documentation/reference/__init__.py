@@ -2,6 +2,7 @@
 
 from documentation.reference.commands import command_pages
 from documentation.reference.control_api import control_page
+from documentation.reference.findings import findings_page
 from documentation.reference.limits import limits_page
 from documentation.reference.pipeline_tables import tables_page
 from documentation.reference.python_api import python_page
@@ -15,6 +16,7 @@ def reference() -> dict[str, str]:
         **command_pages(),
         "reference/settings.md": settings_page(),
         "reference/rights.md": rights_page(),
+        "reference/findings.md": findings_page(),
         "reference/limits.md": limits_page(),
         "reference/control.md": control_page(),
         "reference/python.md": python_page(),

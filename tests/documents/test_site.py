@@ -84,6 +84,9 @@ def test_every_command_and_option_is_in_the_reference(found: dict[str, Page]) ->
     ("place", "texts"),
     [
         ("reference/settings.md", ["### group.max.size\n", "### retention.ms\n"]),
+        ("reference/findings.md", ["| `rewind` | warning |", "| `stale-epoch` | Members were"]),
+        ("reference/limits.md", ["* groups: 100,000;"]),
+        ("reference/commands/topics.md", ["* `topic` `deleted` `error`\n"]),
         ("reference/rights.md", ["| EndTxn | transactional id WRITE | response |\n"]),
         ("reference/control.md", ["### POST /groups/{group_id}/wait/stable\n", "| `members` |"]),
         ("reference/python.md", ["### Group.wait_stable\n", "## CoordinatorLoads\n"]),

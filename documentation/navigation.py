@@ -31,10 +31,11 @@ GUIDES = (
 REFERENCE = (
     ("Commands", "reference/commands"),
     ("Settings", "reference/settings.md"),
-    ("What requests need", "reference/rights.md"),
     ("Control API", "reference/control.md"),
     ("Python API", "reference/python.md"),
     ("Protocol", "protocol.md"),
+    ("APIs", "reference/apis.md"),
+    ("Differences from Kafka", "reference/differences.md"),
     ("Limits", "reference/limits.md"),
     ("Long turns", "limits.md"),
     ("Checks and findings", "reference/findings.md"),

@@ -39,6 +39,7 @@ REFERENCE = (
     ("Limits", "reference/limits.md"),
     ("Long turns", "limits.md"),
     ("Checks and findings", "reference/findings.md"),
+    ("The lab", "reference/lab.md"),
     ("Tables of the pipeline", "reference/pipeline-tables.md"),
     ("Transcripts", "transcripts.md"),
     ("Glossary", "glossary.md"),

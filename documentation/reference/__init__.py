@@ -5,6 +5,7 @@ from documentation.reference.commands import command_pages
 from documentation.reference.control_api import control_page
 from documentation.reference.differences import differences_page
 from documentation.reference.findings import findings_page
+from documentation.reference.lab import lab_page
 from documentation.reference.limits import limits_page
 from documentation.reference.pipeline_tables import tables_page
 from documentation.reference.python_api import python_page
@@ -19,6 +20,7 @@ def reference() -> dict[str, str]:
         "reference/apis.md": apis_page(),
         "reference/differences.md": differences_page(),
         "reference/findings.md": findings_page(),
+        "reference/lab.md": lab_page(),
         "reference/limits.md": limits_page(),
         "reference/control.md": control_page(),
         "reference/python.md": python_page(),

@@ -86,6 +86,10 @@ def test_every_command_and_option_is_in_the_reference(found: dict[str, Page]) ->
         ("reference/settings.md", ["### group.max.size\n", "### retention.ms\n"]),
         ("reference/findings.md", ["| `rewind` | warning |", "| `stale-epoch` | Members were"]),
         ("reference/differences.md", ["* [end](../spec/transactions.md#end): EndTxn is answered"]),
+        (
+            "reference/lab.md",
+            ["| `rolling` | `every_s` `down_s` |", "| `rate` | `10` | records a second"],
+        ),
         ("reference/limits.md", ["* groups: 100,000;"]),
         ("reference/commands/topics.md", ["* `topic` `deleted` `error`\n"]),
         ("reference/apis.md", ["| 26 | EndTxn | 0 to 5 | transactional id WRITE | response |\n"]),

@@ -7,7 +7,6 @@ if TYPE_CHECKING:
 
 # Tabs with their pages. A page without a text of its own here has its heading's.
 START = (
-    ("First minutes", "first-minutes.md"),
     ("Test your services", "start/tests.md"),
     ("A local broker", "start/broker.md"),
     ("Check a broker or a client", "start/check.md"),

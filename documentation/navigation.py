@@ -53,6 +53,7 @@ EXPLANATION = (
 )
 PROJECT = (
     ("Development", "development.md"),
+    ("Packages", "reference/packages.md"),
     ("Decisions", "adr"),
     ("Crashes", "crashes.md"),
     ("Size of the code", "size.md"),

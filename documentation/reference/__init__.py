@@ -7,6 +7,7 @@ from documentation.reference.differences import differences_page
 from documentation.reference.findings import findings_page
 from documentation.reference.lab import lab_page
 from documentation.reference.limits import limits_page
+from documentation.reference.packages import packages_page
 from documentation.reference.pipeline_tables import tables_page
 from documentation.reference.python_api import python_page
 from documentation.reference.settings import settings_page
@@ -22,6 +23,7 @@ def reference() -> dict[str, str]:
         "reference/findings.md": findings_page(),
         "reference/lab.md": lab_page(),
         "reference/limits.md": limits_page(),
+        "reference/packages.md": packages_page(),
         "reference/control.md": control_page(),
         "reference/python.md": python_page(),
         "reference/pipeline-tables.md": tables_page(),

@@ -41,6 +41,7 @@ REFERENCE = (
     ("The lab", "reference/lab.md"),
     ("Tables of the pipeline", "reference/pipeline-tables.md"),
     ("Transcripts", "transcripts.md"),
+    ("Commands of transcripts", "reference/transcripts.md"),
     ("Glossary", "glossary.md"),
     ("Specification", "spec"),
 )

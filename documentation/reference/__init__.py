@@ -11,6 +11,7 @@ from documentation.reference.packages import packages_page
 from documentation.reference.pipeline_tables import tables_page
 from documentation.reference.python_api import python_page
 from documentation.reference.settings import settings_page
+from documentation.reference.transcripts import transcripts_page
 
 
 def reference() -> dict[str, str]:
@@ -27,4 +28,5 @@ def reference() -> dict[str, str]:
         "reference/control.md": control_page(),
         "reference/python.md": python_page(),
         "reference/pipeline-tables.md": tables_page(),
+        "reference/transcripts.md": transcripts_page(),
     }

@@ -1,6 +1,7 @@
 """The reference, made from the code: commands, settings, limits, APIs, tables of the pipeline."""
 
 from documentation.reference.apis import apis_page
+from documentation.reference.client_findings import client_findings_page
 from documentation.reference.commands import command_pages
 from documentation.reference.control_api import control_page
 from documentation.reference.differences import differences_page
@@ -23,6 +24,7 @@ def reference() -> dict[str, str]:
         "reference/differences.md": differences_page(),
         "reference/findings.md": findings_page(),
         "reference/lab.md": lab_page(),
+        "reference/client-findings.md": client_findings_page(),
         "reference/limits.md": limits_page(),
         "reference/packages.md": packages_page(),
         "reference/control.md": control_page(),

@@ -92,6 +92,7 @@ def test_every_command_and_option_is_in_the_reference(found: dict[str, Page]) ->
         ),
         ("reference/packages.md", ["## coterie/storage\n", "| `filesystem.py` | "]),
         ("reference/transcripts.md", ["| `Heartbeat` | `group=orders`", "| `restart`: stop "]),
+        ("reference/client-findings.md", ["| sarama | breaks | `assigning/missing-topics`: "]),
         ("reference/limits.md", ["* groups: 100,000;"]),
         ("reference/commands/topics.md", ["* `topic` `deleted` `error`\n"]),
         ("reference/apis.md", ["| 26 | EndTxn | 0 to 5 | transactional id WRITE | response |\n"]),

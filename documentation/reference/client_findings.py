@@ -16,6 +16,8 @@ from coterie.client_check.suite import STARTS
 from documentation.reference.tables import code, prose, table
 
 _FILE = Path(__file__).parent / "client_findings.tsv"
+# What a program sees: a row for each cause, a column for each library.
+_ERRORS = Path(__file__).parent / "client_errors.tsv"
 _HEAD = """# What clients do
 
 What does not pass `coterie check-client`, and what else was seen, from
@@ -63,4 +65,5 @@ def client_findings_page() -> str:
             for each in findings
         ]
         parts.append(table(("client", "", "checks and rules", "what was seen"), rows))
-    return "".join(parts)
+    head, *errors = (line.split("\t") for line in _ERRORS.read_text("utf-8").splitlines())
+    return "".join([*parts, "## Errors of secured brokers\n\n", table(head, errors)])

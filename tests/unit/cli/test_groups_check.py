@@ -1,6 +1,6 @@
 """`coterie groups check`: findings as text and as JSON, exit codes, and wrong input.
 
-Rules: [pipeline/one-rule-set].
+Rules: [pipeline/one-finding-a-cause].
 """
 
 from collections.abc import Iterator

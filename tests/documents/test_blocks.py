@@ -68,8 +68,7 @@ def is_run(block: Block) -> bool:
     """Return whether a test runs the block, or nothing could be run."""
     if block.reason:
         return False
-    # tests/live/test_first_minutes.py runs the second.
-    in_tutorial = block.page.startswith("docs/start/") or block.page == "docs/first-minutes.md"
+    in_tutorial = block.page.startswith("docs/start/")
     in_readme = block.page == "README.md" and block.language == "python"
     return in_tutorial or in_readme or block in EXAMPLES or block.language in ("mermaid", "text")
 

@@ -84,7 +84,16 @@ def test_every_command_and_option_is_in_the_reference(found: dict[str, Page]) ->
     ("place", "texts"),
     [
         ("reference/settings.md", ["### group.max.size\n", "### retention.ms\n"]),
-        ("reference/rights.md", ["| EndTxn | transactional id WRITE | response |\n"]),
+        ("reference/findings.md", ["| `rewind` | warning |", "| `stale-epoch` | Members were"]),
+        ("reference/differences.md", ["* [end](../spec/transactions.md#end): EndTxn is answered"]),
+        (
+            "reference/lab.md",
+            ["| `rolling` | `every_s` `down_s` |", "| `rate` | `10` | records a second"],
+        ),
+        ("reference/packages.md", ["## coterie/storage\n", "| `filesystem.py` | "]),
+        ("reference/limits.md", ["* groups: 100,000;"]),
+        ("reference/commands/topics.md", ["* `topic` `deleted` `error`\n"]),
+        ("reference/apis.md", ["| 26 | EndTxn | 0 to 5 | transactional id WRITE | response |\n"]),
         ("reference/control.md", ["### POST /groups/{group_id}/wait/stable\n", "| `members` |"]),
         ("reference/python.md", ["### Group.wait_stable\n", "## CoordinatorLoads\n"]),
     ],

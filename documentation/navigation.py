@@ -38,9 +38,11 @@ REFERENCE = (
     ("Limits", "reference/limits.md"),
     ("Long turns", "limits.md"),
     ("Checks and findings", "reference/findings.md"),
+    ("What clients do", "reference/client-findings.md"),
     ("The lab", "reference/lab.md"),
     ("Tables of the pipeline", "reference/pipeline-tables.md"),
     ("Transcripts", "transcripts.md"),
+    ("Commands of transcripts", "reference/transcripts.md"),
     ("Glossary", "glossary.md"),
     ("Specification", "spec"),
 )

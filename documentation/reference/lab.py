@@ -3,6 +3,7 @@
 from coterie.control.docstrings import entries_in
 from coterie.lab.machines import MACHINES
 from coterie.lab.parameters import Parameters
+from coterie.lab.report.measured_grid import grid_table
 from coterie.lab.scenario import load_scenario, scenario_names
 from coterie.lab.script import KEYS, STEPS
 from documentation.reference.tables import code, prose, table
@@ -51,4 +52,5 @@ def lab_page() -> str:
         + table(("key", "meaning"), ((code(key), text) for key, text in KEYS.items()))
         + "## Settings\n\nOf `--set NAME=VALUE`, and of `[set]` in a file.\n\n"
         + table(("setting", "default", "meaning"), settings)
+        + f"## Measured\n\n{grid_table()}\n"
     )

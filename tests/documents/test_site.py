@@ -91,6 +91,8 @@ def test_every_command_and_option_is_in_the_reference(found: dict[str, Page]) ->
             ["| `rolling` | `every_s` `down_s` |", "| `rate` | `10` | records a second"],
         ),
         ("reference/packages.md", ["## coterie/storage\n", "| `filesystem.py` | "]),
+        ("reference/transcripts.md", ["| `Heartbeat` | `group=orders`", "| `restart`: stop "]),
+        ("reference/client-findings.md", ["| sarama | breaks | `assigning/missing-topics`: "]),
         ("reference/limits.md", ["* groups: 100,000;"]),
         ("reference/commands/topics.md", ["* `topic` `deleted` `error`\n"]),
         ("reference/apis.md", ["| 26 | EndTxn | 0 to 5 | transactional id WRITE | response |\n"]),

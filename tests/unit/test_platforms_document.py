@@ -8,7 +8,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 # A use of a facility, and the files that may have it.
 USES = {
-    r"\bos\.(pread|pwrite)\b": {"storage/filesystem.py", "cli/dump/log_walk.py", "pipeline"},
+    r"\bos\.(pread|pwrite)\b": {"storage/filesystem.py", "pipeline"},
     r"\bos\.(fdatasync|O_DIRECTORY)\b|F_FULLFSYNC": {"storage/file_sync.py"},
     r"^\s*import fcntl|\bfcntl\.\w+lock": {
         "storage/file_locks.py",

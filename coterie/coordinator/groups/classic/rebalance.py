@@ -115,13 +115,14 @@ def prepare_rebalance(
     previous_state = group.state
     group.transition(GroupState.PREPARING_REBALANCE, now_ms)
     delay_ms = step.partition.config.group_initial_rebalance_delay_ms
+    timeout_ms = group.rebalance_timeout_ms()
     began = RebalanceBegan(
         at_ms=now_ms,
         cause=str(cause),
         previous_state=str(previous_state),
         generation_id=group.generation_id,
         member_count=len(group.members),
-        timeout_ms=group.rebalance_timeout_ms(),
+        timeout_ms=timeout_ms,
         initial_delay_ms=delay_ms if previous_state is GroupState.EMPTY else -1,
         reason=recorded_reason(reason),
     )
@@ -131,12 +132,12 @@ def prepare_rebalance(
     if previous_state is GroupState.EMPTY:
         assert group.members, f"{group} begins a rebalance without members"
         group.initial_delay_ms = delay_ms
-        group.initial_remaining_ms = max(group.rebalance_timeout_ms() - delay_ms, 0)
+        group.initial_remaining_ms = max(timeout_ms - delay_ms, 0)
         step.arm(TimerKind.JOIN, "", now_ms + delay_ms)
     elif group.all_joined():
         complete_join(step)
     else:
-        step.arm(TimerKind.JOIN, "", now_ms + group.rebalance_timeout_ms())
+        step.arm(TimerKind.JOIN, "", now_ms + timeout_ms)
 
 
 def rebalance_on_request(

@@ -281,7 +281,7 @@ def _encode_record(
     _add_bytes(parts, value)
     parts.append(_length(len(headers)))
     for name, content in headers:
-        # The reverse of the reader's decoding [record-batch/records].
+        # The reverse of the reader's decoding [record-batch/record-check].
         _add_bytes(parts, name.encode("utf-8", "surrogateescape"))
         _add_bytes(parts, content)
     body = b"".join(parts)

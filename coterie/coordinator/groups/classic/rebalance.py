@@ -35,7 +35,7 @@ from coterie.protocol.messages.journal_records import (
 
 # The shortest extension of a join phase that no member has rejoined. A client may ask for a
 # rebalance timeout of 0; without this floor such a phase would end and be extended again without a
-# pause until the sessions of its members end [joining/join-extension].
+# pause until the sessions of its members end [joining/join-timeout].
 MIN_EXTENSION_MS = 1_000
 
 
@@ -221,8 +221,8 @@ def join_timer_fired(step: Step) -> None:
     """Extend the initial delay if a member was added during it, else complete the join phase.
 
     Each extension lasts the smaller of the delay and what is left of the rebalance timeout
-    [joining/initial-delay-extension]. If nothing is left the mark of an added member stays set, as
-    in Kafka [joining/initial-delay-leftover].
+    [joining/initial-delay]. If nothing is left the mark of an added member stays set, as
+    in Kafka [joining/initial-delay].
     """
     group = step.group
     if group.state is not GroupState.PREPARING_REBALANCE:
@@ -298,7 +298,7 @@ def complete_join(step: Step, end: JoinEnd = JoinEnd.ALL_JOINED) -> None:
 def _extend_join(step: Step) -> None:
     """Extend the join phase: only static members are left, and none has rejoined.
 
-    The rule is [joining/join-extension].
+    The rule is [joining/join-timeout].
     """
     group, now_ms = step.group, step.now_ms
     assert group.members, f"{group} waits for nobody"

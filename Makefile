@@ -4,13 +4,16 @@ ifeq ($(PYTHON),)
 PYTHON := python3
 VENV   := .venv
 else
-VENV   := .venv-$(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+VENV   := .venv-$(shell $(PYTHON) -c 'import sys; print("%d.%d%s" % (*sys.version_info[:2], sys.abiflags))')
 endif
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 SERVER := $(VENV)/.server
-# uv downloads and installs side by side, pip one by one.
-PIP    := $(if $(shell command -v uv),uv pip install --quiet --python $(BIN)/python,$(BIN)/python -m pip install --quiet --disable-pip-version-check)
+# uv downloads and installs side by side, pip one by one. uv is looked for when it is used: the
+# environment may have one by then. Python writes bytecode at the first import, so pip need not.
+WITH_PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+UV     = $(shell command -v uv || { test -x $(BIN)/uv && echo $(BIN)/uv; })
+PIP    = $(if $(UV),$(UV) pip install --quiet --python $(BIN)/python,$(WITH_PIP) --no-compile)
 LOCK   := requirements-dev.txt
 JOBS   ?= 2
 EXTRAS ?= dev
@@ -23,9 +26,14 @@ help:  ## list the verbs
 
 setup: $(READY)  ## make .venv with everything in it, by requirements-dev.txt; PYTHON=python3.13 makes .venv-3.13
 
+# uv is not needed: pip does the same in twice the time. Only pip knows an index that pip's settings name.
+$(BIN)/python:
+	@$(PYTHON) -m venv $(VENV)
+	@command -v uv >/dev/null || $(BIN)/python -m pip config list | grep -q index-url || \
+	  $(WITH_PIP) --only-binary uv uv || echo "uv could not be installed: pip installs everything"
+
 # Nothing has to find versions that fit: the lock file has them.
-$(READY): pyproject.toml $(LOCK)
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+$(READY): pyproject.toml $(LOCK) | $(BIN)/python
 ifeq ($(EXTRAS),dev)
 	@$(PIP) --no-deps --requirement $(LOCK)
 	@$(PIP) --no-deps --no-build-isolation --editable .
@@ -34,14 +42,13 @@ else
 endif
 	@touch $@ $(SERVER)
 
-$(SERVER): pyproject.toml
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+$(SERVER): pyproject.toml | $(BIN)/python
 	@$(PIP) --editable .
 	@touch $@
 
-lock:  ## write requirements-dev.txt again, with the newest versions that fit; needs uv
-	@command -v uv >/dev/null || { echo "make lock needs uv: pip install uv"; exit 1; }
-	@uv pip compile --quiet --universal --python-version 3.11 --extra dev --generate-hashes \
+lock: | $(BIN)/python  ## write requirements-dev.txt again, with the newest versions that fit; needs uv
+	@test "$(UV)" || { echo "make lock needs uv: pip install uv"; exit 1; }
+	@$(UV) pip compile --quiet --universal --python-version 3.11 --extra dev --generate-hashes \
 	  --no-annotate --no-header --upgrade --output-file $(LOCK) pyproject.toml
 
 # The compiled form is used if `make compiled` made it from these sources; the first line names the form.

@@ -13,6 +13,7 @@ the walk.
 import os
 import re
 from collections.abc import Callable, Iterator
+from io import FileIO
 from typing import NamedTuple, Self
 
 from coterie.cli.dump.log_files import PartitionFiles, SegmentFile
@@ -141,26 +142,26 @@ def _inode(path: str) -> int | None:
 
 
 class _ReadOnlyFile:
-    """A file that is read at given positions."""
+    """A file that is read at given positions, by a seek before each: Windows has no pread."""
 
     def __init__(self, path: str) -> None:
-        self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        self.inode = os.fstat(self._descriptor).st_ino
+        self._file = FileIO(path)
+        self.inode = os.fstat(self._file.fileno()).st_ino
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        os.close(self._descriptor)
+        self._file.close()
 
     def size(self) -> int:
-        return os.fstat(self._descriptor).st_size
+        return os.fstat(self._file.fileno()).st_size
 
     def read(self, position: int, length: int) -> bytes:
         parts = []
-        while length > 0 and (part := os.pread(self._descriptor, length, position)):
+        self._file.seek(position)
+        while length > 0 and (part := self._file.read(length)):
             parts.append(part)
-            position += len(part)
             length -= len(part)
         return parts[0] if len(parts) == 1 else b"".join(parts)
 

@@ -21,13 +21,15 @@ _PACKAGE = "sarama"
 _PROGRAM = Path(commanded_brokers.__file__)
 _TOXIPROXY, _TOXIPROXY_VERSION = "github.com/Shopify/toxiproxy/v2", "v2.12.0"
 _BROKERS = 5
-# As in its docker-compose.yml.
+# As in its docker-compose.yml and, for log.min.isr, in the server.properties that comes with Kafka:
+# a transaction has two brokers, and a test stops one of them.
 _CONFIG = {
     "advertised.listeners": "PLAINTEXT://127.0.0.1:29091",
     "auto.create.topics.enable": "false",
     "default.replication.factor": "2",
     "group.initial.rebalance.delay.ms": "0",
     "offsets.topic.replication.factor": "2",
+    "transaction.state.log.min.isr": "1",
     "transaction.state.log.replication.factor": "2",
 }
 _PROXIES = [

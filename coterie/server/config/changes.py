@@ -42,6 +42,7 @@ from coterie.server.config.resources import (
     store,
 )
 from coterie.server.config.sources import ConfigError
+from coterie.server.config.thread_counts import check_thread_counts
 from coterie.server.loggers import LEVELS, ROOT
 from coterie.server.metadata.settings_file import Alterations
 from coterie.server.metadata.topic_changes import Change as TopicChange
@@ -171,6 +172,10 @@ def _alter_broker(
         apply(values, change, key)
     changed = [change.name for change in changes if change.name in values]
     _check_broker_values(changed, values, of_cluster=not name)
+    try:
+        check_thread_counts(config, values, of_cluster=not name)
+    except InvalidValue as error:
+        raise ChangeRefused(ErrorCode.INVALID_REQUEST, str(error)) from None
     if config.keeps_min_insync_replicas:
         _check_kept(config, changes, values, of_cluster=not name)
     check_size(values)

@@ -159,18 +159,23 @@ class Config:
         """The names of the settings that the user gave."""
         return set(self._given)
 
-    def text(self, name: str, altered: Mapping[str, str] | None = None) -> str | None:
+    def text(
+        self,
+        name: str,
+        altered: Mapping[str, str] | None = None,
+        cluster: Mapping[str, str] | None = None,
+    ) -> str | None:
         """Return a setting's value as text; None if it has none.
 
         Args:
             name: of the setting.
             altered: what clients would have altered of this broker, instead of what they have.
+            cluster: the same of the cluster.
         """
+        given = {ConfigSource.DYNAMIC_BROKER: altered, ConfigSource.DYNAMIC_DEFAULT_BROKER: cluster}
         for values, source in self._layers():
-            layer: Mapping[str, str] = values
-            if altered is not None and source is ConfigSource.DYNAMIC_BROKER:
-                layer = altered
-            text = layer.get(name)
+            instead = given.get(source)
+            text = (values if instead is None else instead).get(name)
             if text is not None:
                 return text
         return _default(name)

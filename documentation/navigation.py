@@ -7,7 +7,6 @@ if TYPE_CHECKING:
 
 # Tabs with their pages. A page without a text of its own here has its heading's.
 START = (
-    ("First minutes", "first-minutes.md"),
     ("Test your services", "start/tests.md"),
     ("A local broker", "start/broker.md"),
     ("Check a broker or a client", "start/check.md"),
@@ -31,13 +30,19 @@ GUIDES = (
 REFERENCE = (
     ("Commands", "reference/commands"),
     ("Settings", "reference/settings.md"),
-    ("What requests need", "reference/rights.md"),
     ("Control API", "reference/control.md"),
     ("Python API", "reference/python.md"),
     ("Protocol", "protocol.md"),
-    ("Limits", "limits.md"),
+    ("APIs", "reference/apis.md"),
+    ("Differences from Kafka", "reference/differences.md"),
+    ("Limits", "reference/limits.md"),
+    ("Long turns", "limits.md"),
+    ("Checks and findings", "reference/findings.md"),
+    ("What clients do", "reference/client-findings.md"),
+    ("The lab", "reference/lab.md"),
     ("Tables of the pipeline", "reference/pipeline-tables.md"),
     ("Transcripts", "transcripts.md"),
+    ("Commands of transcripts", "reference/transcripts.md"),
     ("Glossary", "glossary.md"),
     ("Specification", "spec"),
 )
@@ -50,6 +55,7 @@ EXPLANATION = (
 )
 PROJECT = (
     ("Development", "development.md"),
+    ("Packages", "reference/packages.md"),
     ("Decisions", "adr"),
     ("Crashes", "crashes.md"),
     ("Size of the code", "size.md"),

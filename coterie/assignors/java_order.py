@@ -1,4 +1,4 @@
-"""The iteration order of Java's HashMap and HashSet [assignors/java-order].
+"""The iteration order of Java's HashMap and HashSet [assignors/member-order].
 
 Three of Kafka's assignors iterate over such maps, and their results depend on the order. The low
 bits of a key's spread hash select its bucket; buckets are iterated in order, and the keys of a

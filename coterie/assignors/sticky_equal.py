@@ -1,4 +1,4 @@
-"""The sticky algorithm for members that subscribe to the same topics [assignors/sticky-equal].
+"""The sticky algorithm for members that subscribe to the same topics [assignors/sticky].
 
 Each member gets the quotient of partitions and members, and some get one more. A member keeps its
 partitions up to its quota; the larger quota goes to the first members that can fill it. The

@@ -1,4 +1,4 @@
-"""The sticky algorithm for members with different subscriptions [assignors/sticky-general].
+"""The sticky algorithm for members with different subscriptions [assignors/sticky].
 
 Members keep the partitions that they own and may keep. Each remaining partition goes to its
 subscriber with the fewest partitions. Then partitions move one at a time from members with many to

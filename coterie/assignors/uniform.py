@@ -62,7 +62,7 @@ def share_uniform(
     *,
     homogeneous: bool,
 ) -> Work:
-    """Fill shares as the coordinator does, which knows the ids of topics [assignors/uniform-order].
+    """Fill shares as the coordinator does, which knows the ids of topics [assignors/uniform].
 
     Args:
         counts: the partitions of the topics that exist and have a subscriber.

@@ -1,6 +1,6 @@
 """`coterie acls`: list, add and remove the access rules of any Kafka, as kafka-acls does.
 
-The keys of `--json` are listed in docs/command-line.md.
+The keys of `--json` are listed in documentation/reference/json_keys.tsv.
 """
 
 from collections.abc import Callable

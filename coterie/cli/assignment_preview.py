@@ -81,7 +81,7 @@ def coordinator_assignment(
     cluster: Cluster, counts: Mapping[str, int], members: Sequence[MemberSubscription]
 ) -> Assignment:
     """Return what the coordinator's `uniform` makes of a consumer group
-    [assignors/uniform-order].
+    [assignors/uniform].
 
     Args:
         cluster: the cluster, for the ids of the topics.

@@ -16,7 +16,7 @@ CHECK_COLUMNS = [
 
 
 def check_row(check: Check) -> Row:
-    """Return the row of a check, with the keys that docs/command-line.md lists."""
+    """Return the row of a check, with the keys that documentation/reference/json_keys.tsv lists."""
     return {
         "what": check.what,
         "state": check.state,

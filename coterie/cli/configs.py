@@ -1,7 +1,7 @@
 """`coterie configs`: describe, alter and list the settings of any Kafka.
 
 The types of resources have the names of kafka-configs. The keys of `--json` are listed in
-docs/command-line.md.
+documentation/reference/json_keys.tsv.
 """
 
 import click

@@ -1,6 +1,6 @@
 """`coterie log-dirs`: the log directories of any Kafka, and the sizes of topics and partitions.
 
-The keys of `--json` are listed in docs/command-line.md.
+The keys of `--json` are listed in documentation/reference/json_keys.tsv.
 """
 
 from collections.abc import Sequence

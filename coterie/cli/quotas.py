@@ -1,6 +1,6 @@
 """`coterie quotas`: list, set and remove the quotas of any Kafka, as kafka-configs does.
 
-The keys of `--json` are listed in docs/command-line.md.
+The keys of `--json` are listed in documentation/reference/json_keys.tsv.
 """
 
 import math
@@ -124,7 +124,7 @@ def list_(*, strict: bool, as_json: bool, **options: Any) -> None:
 
 
 def _row(quotas: Quotas) -> Row:
-    # JSON has only finite numbers; a quota may be none (docs/command-line.md).
+    # JSON has only finite numbers; a quota may be none (documentation/reference/json_keys.tsv).
     values = {
         key: value if math.isfinite(value) else str(value) for key, value in quotas.values.items()
     }

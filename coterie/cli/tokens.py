@@ -1,6 +1,6 @@
 """`coterie tokens`: delegation tokens of any Kafka, as kafka-delegation-tokens has them.
 
-The keys of `--json` are listed in docs/command-line.md.
+The keys of `--json` are listed in documentation/reference/json_keys.tsv.
 """
 
 from base64 import b64encode

@@ -1,6 +1,7 @@
 """`coterie topics`: list, create, describe and delete topics of any Kafka broker, and produce.
 
-The output has the form of kafka-topics. The keys of `--json` are listed in docs/command-line.md.
+The output has the form of kafka-topics. The keys of `--json` are listed in
+documentation/reference/json_keys.tsv.
 """
 
 from typing import Any

@@ -1,7 +1,7 @@
 """`coterie transactions`: list, describe, find and end transactions of any Kafka.
 
 The names and columns are those of kafka-transactions. The keys of `--json` are listed in
-docs/command-line.md.
+documentation/reference/json_keys.tsv.
 """
 
 import time

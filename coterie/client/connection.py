@@ -155,7 +155,7 @@ class Connection:
         )
         frame = self._exchange(request, version, deadline)
         # In every version the error code follows the correlation id: the header of this response is
-        # never flexible [framing/response-header].
+        # never flexible [framing/request-header].
         if frame[4:6] == struct.pack(">h", ErrorCode.UNSUPPORTED_VERSION):
             version = 0
             frame = self._exchange(request, version, deadline)
@@ -171,7 +171,7 @@ class Connection:
         }
 
     def _log_in(self, security: Security, deadline: Deadline) -> None:
-        """Log in [client/login].
+        """Log in [client/mechanisms].
 
         Raises:
             LoginFailed: the broker refuses the login.

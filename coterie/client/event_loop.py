@@ -1,6 +1,6 @@
 """Connections of an event loop that are secured as those of the blocking client.
 
-For what has its own ideas of requests: checks, replays and the proxy [client/login].
+For what has its own ideas of requests: checks, replays and the proxy [client/mechanisms].
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """A login with SASL: the requests and what their responses mean, without I/O (KIP-43, KIP-152).
 
 `requests` is a generator, so that blocking connections and those of an event loop log in the same
-way [client/login].
+way [client/mechanisms].
 """
 
 from collections.abc import Generator

@@ -415,3 +415,10 @@ _CLASSES = {cls.__name__.removesuffix("Request"): cls for cls in _TABLES}
 
 # The names of the APIs that have a table.
 REQUEST_APIS = frozenset(_CLASSES)
+
+
+def declared_arguments() -> dict[str, list[tuple[str, str]]]:
+    """Return the arguments of each API that has a table, with the texts of their defaults."""
+    return {
+        name: [(each.name, each.default) for each in _TABLES[cls]] for name, cls in _CLASSES.items()
+    }

@@ -215,32 +215,71 @@ KEYS = {
 
 
 class _Step(NamedTuple):
-    """How a step is expanded, the keys that it needs, and those that it may have."""
+    """What a step is, how it is expanded, the keys that it needs, and those that it may have."""
 
+    about: str
     expand: Callable[[_Builder, float, dict[str, Any]], None]
     needs: tuple[str, ...] = ()
     takes: tuple[str, ...] = ()
 
 
 STEPS: dict[str, _Step] = {
-    "join": _Step(_join, (), ("count", "every_s")),
-    "leave": _Step(_leave, (), ("count", "every_s", "pod")),
-    "crash": _Step(_crash, (), ("pod",)),
-    "pause": _Step(_lasting("pause"), ("s",), ("pod",)),
-    "cut": _Step(_lasting("cut"), ("s",), ("pod",)),
-    "slow_poll": _Step(_lasting("slow_poll"), ("s",), ("pod",)),
-    "poison": _Step(_at_servers("poison", "s", SECOND), ("s",)),
-    "restart": _Step(_restart, ("down_s",), ("pod", "keep_ids", "crash")),
-    "rolling": _Step(_rolling, ("every_s", "down_s"), ("keep_ids", "max_surge")),
-    "scale": _Step(_scale, ("to",), ("over_s",)),
-    "flap": _Step(_flap, ("every_s",), ("times", "down_s", "pod")),
-    "leader_dies": _Step(_at_servers("kill_leader")),
-    "coordinator_moves": _Step(_at_servers("coordinator_moves", "down_s", SECOND), ("down_s",)),
-    "server_slow": _Step(_server_slow, ("factor", "s")),
-    "follower_lags": _Step(_at_servers("follower_lags", "ms", 1_000), ("ms",)),
-    "topic_grows": _Step(_topic_grows, ("to",)),
-    "broker_dies": _Step(_at_servers("broker_dies", "down_s", SECOND), ("down_s",)),
-    "notices_lost": _Step(_at_servers("notices_lost", "share"), ("share",)),
+    "join": _Step("new members start", _join, (), ("count", "every_s")),
+    "leave": _Step("members stop in an orderly way", _leave, (), ("count", "every_s", "pod")),
+    "crash": _Step("a member is killed", _crash, (), ("pod",)),
+    "pause": _Step(
+        "a member stands still, as in a long garbage collection",
+        _lasting("pause"),
+        ("s",),
+        ("pod",),
+    ),
+    "cut": _Step(
+        "a member can't reach the servers of the group", _lasting("cut"), ("s",), ("pod",)
+    ),
+    "slow_poll": _Step(
+        "an application needs long for its records", _lasting("slow_poll"), ("s",), ("pod",)
+    ),
+    "poison": _Step(
+        "a record comes that no application can process; where it blocks its partition, until it is"
+        " skipped",
+        _at_servers("poison", "s", SECOND),
+        ("s",),
+    ),
+    "restart": _Step(
+        "a member stops and comes back", _restart, ("down_s",), ("pod", "keep_ids", "crash")
+    ),
+    "rolling": _Step(
+        "every member restarts, one after the other",
+        _rolling,
+        ("every_s", "down_s"),
+        ("keep_ids", "max_surge"),
+    ),
+    "scale": _Step("members start or stop until there are so many", _scale, ("to",), ("over_s",)),
+    "flap": _Step(
+        "a member is killed and comes back again and again",
+        _flap,
+        ("every_s",),
+        ("times", "down_s", "pod"),
+    ),
+    "leader_dies": _Step("the leader of the group is killed", _at_servers("kill_leader")),
+    "coordinator_moves": _Step(
+        "the coordinator is away, and back with what it has stored",
+        _at_servers("coordinator_moves", "down_s", SECOND),
+        ("down_s",),
+    ),
+    "server_slow": _Step("the servers are slower for a while", _server_slow, ("factor", "s")),
+    "follower_lags": _Step(
+        "followers of ZooKeeper lag", _at_servers("follower_lags", "ms", 1_000), ("ms",)
+    ),
+    "topic_grows": _Step("the topics get more partitions", _topic_grows, ("to",)),
+    "broker_dies": _Step(
+        "one of several brokers is away with its partitions",
+        _at_servers("broker_dies", "down_s", SECOND),
+        ("down_s",),
+    ),
+    "notices_lost": _Step(
+        "RocketMQ's notices of changes get lost", _at_servers("notices_lost", "share"), ("share",)
+    ),
 }
 _EVERY_STEP = ("at_s", "do", "jitter_s")
 

@@ -141,7 +141,7 @@ class DecodeEmitter:
         return f"{name}()"
 
     def _tags(self, cls: type[Declaration], target: str, where: str) -> None:
-        """Emit the tag section of a structure [framing/tagged-fields].
+        """Emit the tag section of a structure [framing/plain-lengths].
 
         The count joins the run of fixed-width values before it: in nearly every message it is one
         zero byte, and then the section costs one comparison.

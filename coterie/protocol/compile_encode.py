@@ -363,7 +363,7 @@ class EncodeEmitter:
         self._depth -= 1
 
     def _tags(self, cls: type[Declaration], source: str) -> None:
-        """Emit the tag section of a structure [framing/tagged-fields].
+        """Emit the tag section of a structure [framing/plain-lengths].
 
         Where no tagged field is declared the section is one zero byte, which joins the pending
         fixed-width values.

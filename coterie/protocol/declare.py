@@ -115,7 +115,7 @@ def message(
         made.api_key = api_key
         made.versions = VersionRange(*versions)
         made.flexible = flexible
-        # The header of an ApiVersions response stays the same [framing/response-header].
+        # The header of an ApiVersions response stays the same [framing/request-header].
         made.header_flexible = None if answers_api_versions else flexible
         made.element_budget = element_budget or default_budget
         made.open_ended = is_request if open_ended is None else open_ended

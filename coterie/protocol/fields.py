@@ -175,6 +175,6 @@ class MessageDeclaration(Declaration):
         """Return whether the frame header before this message ends with tagged fields.
 
         It does in flexible versions, except before an ApiVersions response
-        [framing/response-header].
+        [framing/request-header].
         """
         return cls.header_flexible is not None and version >= cls.header_flexible

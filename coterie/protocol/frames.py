@@ -99,7 +99,7 @@ def decode_response_header(
 ) -> tuple[int, int]:
     """Decode the header of a response; return the correlation id and the position of the body.
 
-    For the format see [framing/response-header].
+    For the format see [framing/request-header].
 
     Args:
         buffer: bytes that contain the frame.

@@ -173,7 +173,7 @@ def encode_messages(
 def encode_wrapper(
     records: Sequence[Record], magic: int, codec: Compression, *, log_append_time: bool = False
 ) -> bytes:
-    """Return records as one compressed message [record-batch/legacy-compression].
+    """Return records as one compressed message [record-batch/legacy-messages].
 
     Args:
         records: at least one, without headers.

@@ -30,7 +30,7 @@ def decode_legacy(buffer: bytes, header: BatchHeader, position: int = 0) -> list
 
     Raises:
         MalformedFrame: the message is incomplete or damaged, which includes the CRCs of inner
-            messages, or it is compressed twice [record-batch/legacy-compression].
+            messages, or it is compressed twice [record-batch/legacy-messages].
     """
     if position + header.length_bytes > len(buffer):
         raise MalformedFrame(f"a message of {header.length_bytes} bytes at {position} is cut off")
@@ -94,7 +94,7 @@ def sized_bytes(buffer: bytes, position: int, end: int) -> tuple[bytes | None, i
 def lz4_with_checksum(frame: bytes, *, covers_magic: bool = False) -> bytes:
     """Return the frame with the checksum that its format demands.
 
-    With `covers_magic` it is the wrong one of magic 0 [record-batch/legacy-compression].
+    With `covers_magic` it is the wrong one of magic 0 [record-batch/legacy-messages].
     """
     if frame[:4] != _LZ4_MAGIC or len(frame) <= _LZ4_CHECKSUM_AT_WITH_SIZE:
         raise MalformedFrame("an LZ4 message has no LZ4 frame")

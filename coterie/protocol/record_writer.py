@@ -1,7 +1,8 @@
 """Writing record batches of magic 2, and what compaction leaves of a batch.
 
 Every commit passes through `encode_batch`: its varints come from a table, its header from two
-structs, and its bytes from one join. The other functions are for compaction, recompression
+structs, and its bytes from one join. A record that comes alone, as most do, is not collected in a
+list, and only its timestamps are packed. The other functions are for compaction, recompression
 and tests.
 """
 
@@ -14,8 +15,10 @@ from coterie.protocol.raw_records import RawRecord
 from coterie.protocol.record_batch import BatchHeader, Record
 from coterie.protocol.record_batch_layout import (
     BASE_OFFSET,
+    BASE_TIMESTAMP_AT,
     COMPRESSION_MASK,
     COUNTED_BEFORE_CRC_START,
+    CRC_START,
     HAS_DELETE_HORIZON,
     HEADER_BEFORE_CRC_START,
     HEADER_FROM_CRC_START,
@@ -25,6 +28,7 @@ from coterie.protocol.record_batch_layout import (
     NO_PRODUCER_ID,
     NO_SEQUENCE,
     NO_TIMESTAMP,
+    PRODUCER_ID_AT,
     TIMESTAMP,
     TRANSACTIONAL,
 )
@@ -32,6 +36,7 @@ from coterie.protocol.varints import TABLE_SIZE, VARINTS, varint
 
 _pack_front = HEADER_BEFORE_CRC_START.pack
 _pack_rest = HEADER_FROM_CRC_START.pack
+_pack_timestamp = TIMESTAMP.pack
 _join = b"".join
 
 # How a record of `encode_batch` begins, by offset delta: attributes 0, timestamp delta 0, offset
@@ -39,7 +44,16 @@ _join = b"".join
 _RECORD_STARTS = tuple(b"\0\0" + VARINTS[delta] for delta in range(256))
 
 _NULL_VALUE_NO_HEADERS = b"\x01\0"
+
+# What is before and behind the timestamps in the header of a single record without a producer, and
+# how many bytes of the record are beside its key, its value and their lengths.
+_PLAIN_HEADER = _pack_rest(0, 0, 0, 0, NO_PRODUCER_ID, NO_PRODUCER_EPOCH, 0, 1)
+_BEFORE_TIMESTAMPS = _PLAIN_HEADER[: BASE_TIMESTAMP_AT - CRC_START]
+_AFTER_TIMESTAMPS = _PLAIN_HEADER[PRODUCER_ID_AT - CRC_START :]
+_SINGLE_RECORD_BYTES = len(_RECORD_STARTS[0]) + 1
 _INT64_RANGE = 1 << 64
+# The size of a record with fewer bytes of key and value is in the table of varints.
+_SINGLE_BYTES = TABLE_SIZE - 16
 
 
 def encode_batch(
@@ -69,6 +83,10 @@ def encode_batch(
         base_sequence: -1 for none.
     """
     assert pairs, "a batch without records is never written"
+    if len(pairs) == 1 and not attributes and producer_id == NO_PRODUCER_ID and not base_sequence:
+        key, value = pairs[0]
+        if value is not None and len(key) + len(value) < _SINGLE_BYTES:
+            return _encode_single(key, value, base_offset, timestamp_ms, leader_epoch)
     parts = [b""]
     delta = 0
     try:
@@ -97,6 +115,23 @@ def encode_batch(
     if codec:
         parts[1:] = [compress(Compression(codec), b"".join(parts[1:]))]
     rest = b"".join(parts)
+    length = len(rest) + COUNTED_BEFORE_CRC_START
+    return _pack_front(base_offset, length, leader_epoch, 2, checksum.crc32c(rest)) + rest
+
+
+def _encode_single(
+    key: bytes, value: bytes, base_offset: int, timestamp_ms: int, leader_epoch: int
+) -> bytes:
+    """Return a batch of one record: most commits and generations come alone."""
+    key_size, value_size = VARINTS[len(key)], VARINTS[len(value)]
+    size = _SINGLE_RECORD_BYTES + len(key_size) + len(key) + len(value_size) + len(value)
+    timestamp = _pack_timestamp(timestamp_ms)
+    rest = _join(
+        (
+            _BEFORE_TIMESTAMPS, timestamp, timestamp, _AFTER_TIMESTAMPS, VARINTS[size],
+            _RECORD_STARTS[0], key_size, key, value_size, value, b"\0",
+        )
+    )  # fmt: skip
     length = len(rest) + COUNTED_BEFORE_CRC_START
     return _pack_front(base_offset, length, leader_epoch, 2, checksum.crc32c(rest)) + rest
 
@@ -246,7 +281,7 @@ def _encode_record(
     _add_bytes(parts, value)
     parts.append(_length(len(headers)))
     for name, content in headers:
-        # The reverse of the reader's decoding [record-batch/records].
+        # The reverse of the reader's decoding [record-batch/record-check].
         _add_bytes(parts, name.encode("utf-8", "surrogateescape"))
         _add_bytes(parts, content)
     body = b"".join(parts)

@@ -1,4 +1,4 @@
-"""Signed varints of records: zigzag, seven bits a byte, low bits first [record-batch/records].
+"""Signed varints of records: zigzag, seven bits a byte, low bits first [record-batch/record-check].
 
 Only records use them; messages use unsigned varints (`primitives.py`). More than ten bytes are
 refused. Reading beyond the end of the buffer raises IndexError, which the readers of records turn

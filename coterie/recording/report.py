@@ -89,7 +89,7 @@ def as_json(
     recorded: ConversationNames,
     replayed: ConversationNames,
 ) -> list[dict[str, Any]]:
-    """Return an object for each exchange, with the keys of docs/command-line.md.
+    """Return an object for each exchange, with the keys of documentation/reference/json_keys.tsv.
 
     Args:
         outcomes: what is shown, in the order of the requests.

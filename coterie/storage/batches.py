@@ -284,7 +284,7 @@ def _check(
         header = read_header(buffer, at)
         crc, is_right = header.crc, check_crc(buffer, header, at)
         # A compressed message of magic 0 or 1 has the offset of its last record, so its first one
-        # is not known here [record-batch/legacy-compression].
+        # is not known here [record-batch/legacy-messages].
         hidden = header.compression != 0
     if not is_right:
         raise BadBatch(position, f"the checksum is not {crc:#010x}")

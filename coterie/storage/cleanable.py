@@ -39,7 +39,7 @@ class Cleanable(NamedTuple):
         clean_bytes: of the segments before the first dirty offset.
         dirty_bytes: of the segments from there to the end offset.
         must_clean: whether max.compaction.lag.ms has passed.
-        due: whether to clean now [compaction/dirty-ratio].
+        due: whether to clean now [compaction/cleanable-part].
     """
 
     first_dirty_offset: int

@@ -466,7 +466,7 @@ class DataDirectory:
     def _load_partitions(self) -> None:
         # Checkpoints that were never synced may be damaged by a loss of power. The log starts are
         # then written anew, because the next start does not know of that loss
-        # [recovery/damaged-checkpoints].
+        # [recovery/sealed-files].
         was_synced = self.last_stop.synced
         self._log_starts.load(needed=was_synced, mended=True)
         self._recovery_points.load(needed=was_synced and not self.last_stop.same_boot)

@@ -22,7 +22,7 @@ class LogOffsetMetadata(NamedTuple):
         offset: the offset.
         base_offset: of the segment.
         position: in the segment's file.
-        digest: of the segment's batches before it [recovery/segment-identity].
+        digest: of the segment's batches before it [recovery/write-ahead-replay].
     """
 
     offset: int

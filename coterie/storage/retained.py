@@ -1,9 +1,8 @@
 """The second pass of a cleaning: what stays of each batch (Kafka's Cleaner and its record filter).
 
 The newest record of a key stays [compaction/newest-record]. Tombstones and markers stay until their
-horizon has passed [compaction/tombstones] [compaction/markers]. Records of aborted transactions do
-not stay [compaction/aborted-transactions]. Some batches are kept without records
-[compaction/batches].
+horizon has passed [compaction/tombstones]. Records of aborted transactions do not stay
+[compaction/aborted-transactions]. Some batches are kept without records [compaction/batches].
 """
 
 from collections.abc import Iterator

@@ -1,11 +1,11 @@
-"""The bytes of a write-ahead file: frames, one behind the other [recovery/write-ahead-format].
+"""The bytes of a write-ahead file: frames, one behind the other [recovery/write-ahead].
 
 A frame is what one turn of the event loop appended to several logs, written with one write. It is
 valid only with the id of its file, the number of its place in it, and a right checksum. So neither
 what an older file has left on the disk nor records that imitate a frame are taken for one.
 
 An entry names its segment by what the segment held, not by its offset alone
-[recovery/segment-identity]. Files of the first format do not, and are still read.
+[recovery/write-ahead-replay]. Files of the first format do not, and are still read.
 """
 
 from collections.abc import Sequence

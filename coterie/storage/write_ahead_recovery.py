@@ -5,7 +5,7 @@ are removed. Only then are logs opened, and they find their files as if every tu
 It may be interrupted and done again any number of times: segments only grow while a write-ahead
 file exists, so every record is what was, or should have been, at its place. Whether a segment is
 the one that a record names is not taken from its offset: what it holds is compared
-[recovery/segment-identity].
+[recovery/write-ahead-replay].
 
 The records are also written after the death of the process alone. The segments hold the same bytes
 then, but if a sync of a segment had failed, the kernel may never write them to the disk.

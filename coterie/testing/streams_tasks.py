@@ -1,6 +1,6 @@
 """What a test sees of streams groups (KIP-1071): their tasks, and who has them.
 
-The topology has tasks once its topics are there [streams-topologies/topology]; after a load the
+The topology has tasks once its topics are there [streams-groups/validation]; after a load the
 group knows them with the next heartbeat, and until then only those that somebody has. Everything
 here is for the thread of the brokers.
 """

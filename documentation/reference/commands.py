@@ -1,4 +1,4 @@
-"""A page for each command: usage, help and options, as `--help` has them."""
+"""A page for each command: usage, help and options, as `--help` has them, and keys of `--json`."""
 
 import inspect
 import re
@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import click
 
 from coterie.cli.main import COMMANDS, main
+from documentation.reference.json_keys import described as keys_described
 from documentation.reference.tables import code, prose, table
 
 _DIRECTORY = "reference/commands"
@@ -69,6 +70,7 @@ def _described(path: str, command: click.Command) -> str:
         f"```text\n{usage}\n```\n\n"
         + _help(command.help or "")
         + table(("option", "meaning"), rows)
+        + keys_described(path)
         + _help(command.epilog or "")
     )
 

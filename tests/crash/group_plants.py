@@ -6,6 +6,7 @@ A text is replaced where one of two equal calls is left out, or one assignment o
 from collections.abc import Iterable
 from typing import Any
 
+from coterie.coordinator.kernel.append import Pair
 from coterie.protocol.messages.consumer_group_records import (
     ConsumerGroupMetadataKey,
     ConsumerGroupRegularExpressionKey,
@@ -53,9 +54,11 @@ def acknowledges_at_once(kind: str) -> Fault:
 def _record_by_record(write: Function) -> Function:
     """Write each record of a batch as a batch of its own."""
 
-    def run(appends: Any, ownership: Any, index: int, batch: Any, now_ms: int) -> None:
-        for each in batch.pairs:
-            write(appends, ownership, index, type(batch)([each], 0, batch.form), now_ms)
+    def run(
+        appends: Any, ownership: Any, index: int, pairs: list[Pair], form: Any, now_ms: int
+    ) -> None:
+        for each in pairs:
+            write(appends, ownership, index, [each], form, now_ms)
 
     return run
 

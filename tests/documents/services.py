@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 # A consumer of kafka-python that polls as briefly has to know its topic before it joins: see
-# reading/starts-each-time in docs/clients.md.
+# reading/starts-each-time in client_findings.tsv.
 _POLL_MS = 50
 _LIMIT_S = 20
 

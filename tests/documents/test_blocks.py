@@ -68,8 +68,7 @@ def is_run(block: Block) -> bool:
     """Return whether a test runs the block, or nothing could be run."""
     if block.reason:
         return False
-    # tests/live/test_first_minutes.py runs the second.
-    in_tutorial = block.page.startswith("docs/start/") or block.page == "docs/first-minutes.md"
+    in_tutorial = block.page.startswith("docs/start/")
     in_readme = block.page == "README.md" and block.language == "python"
     return in_tutorial or in_readme or block in EXAMPLES or block.language in ("mermaid", "text")
 
@@ -97,7 +96,7 @@ def test_commands_exist_and_have_the_options_that_they_are_shown_with() -> None:
             except (Wrong, ValueError) as error:
                 wrong.append(f"{block.place}: coterie {call}: {error}")
     assert wrong == []
-    assert found > 80
+    assert found > 60
 
 
 def test_commands_in_sentences_exist() -> None:

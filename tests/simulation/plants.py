@@ -122,7 +122,7 @@ PLANTS: tuple[Plant, ...] = (
     Plant(
         "the join timer is not armed",
         f"{_CLASSIC}rebalance:prepare_rebalance",
-        'step.arm(TimerKind.JOIN, "", now_ms + group.rebalance_timeout_ms())',
+        'step.arm(TimerKind.JOIN, "", now_ms + timeout_ms)',
         "pass",
     ),
     Plant(

@@ -9,7 +9,6 @@ from coterie.conformance.checks.chapters import chapter_paths
 from coterie.conformance.checks.registry import all_checks
 from coterie.conformance.commands import CLIENT_COMMANDS, COMMANDS, INSPECTION_COMMANDS
 from coterie.conformance.transcript import Transcript, all_paths, read
-from coterie.conversation.requests import REQUEST_APIS
 from coterie.conversation.syntax import parse_request_line
 from tests.transcripts.test_transcripts import ROOT
 
@@ -173,9 +172,3 @@ def test_links_of_the_readme_exist() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     for link in LINKS.findall(readme):
         assert Path(ROOT / link).exists(), link
-
-
-def test_documentation_describes_every_command_and_every_api() -> None:
-    page = (REPOSITORY / "docs" / "transcripts.md").read_text(encoding="utf-8")
-    for name in [*COMMANDS, *CLIENT_COMMANDS, *REQUEST_APIS]:
-        assert re.search(rf"`{name}\b|^\| {name} \|", page, re.MULTILINE), name

@@ -84,13 +84,10 @@ def test_rules_and_decisions_name_what_the_code_has() -> None:
     assert sorted(unknown) == [], sorted(unknown)
 
 
-def test_the_drawing_and_the_layout_have_every_package() -> None:
+def test_the_drawing_has_every_package() -> None:
     packages = {path.parent.name for path in (ROOT / "coterie").glob("*/__init__.py")}
     architecture = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     drawn = set(
         re.findall(r"<b>(?:coterie/)?(\w+)</b>", architecture.partition("## Beside the server")[0])
     )
-    layout = (ROOT / "docs" / "development.md").read_text(encoding="utf-8")
-    listed = set(re.findall(r"(\w+)/", layout.partition("## The layout")[2].partition("\n## ")[0]))
     assert packages - drawn == set()
-    assert packages - listed == set()

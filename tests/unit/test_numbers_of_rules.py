@@ -1,6 +1,6 @@
 """Numbers in docs/spec are those of the code: a changed constant leads to the rule that names it.
 
-docs/limits.md has the limits of the server, which `test_limits_document.py` compares.
+The page of the limits has those of the server (documentation/reference/limits.py).
 """
 
 import re

@@ -1,56 +1,66 @@
-"""docs/protocol.md and docs/limits.md agree with the code, and every file that they name exists."""
+"""Pages about the protocol: each difference has its evidence, or a rule that marks it."""
 
 import re
 from pathlib import Path
 
 import pytest
 
-from coterie.protocol.api_keys import SERVED_VERSIONS
+from documentation.reference.differences import differences_page, marked
 
 ROOT = Path(__file__).parents[2]
 TRANSCRIPTS = ROOT / "coterie" / "conformance"
 TEXT = (ROOT / "docs" / "protocol.md").read_text(encoding="utf-8")
-SERVED = re.compile(r"(?:- |, )(\d+) (\w+) (\d+)-(\d+)")
 # The last cell of a row of differences.
-EVIDENCE = re.compile(r"^\| .* \| (`[^|]*`) \|$", re.MULTILINE)
-SENTENCE = re.compile(r"Shown by (`[^`]+`)\.$", re.MULTILINE)
-
-
-def evidence() -> list[str]:
-    cells = [*EVIDENCE.findall(TEXT), *SENTENCE.findall(TEXT)]
-    return [name for cell in cells for name in re.findall(r"`([^`]+)`", cell)]
-
-
-def test_the_list_has_what_is_served() -> None:
-    section = TEXT.partition("## APIs and versions")[2].partition("\n## ")[0]
-    assert [
-        (int(key), name, (int(first), int(last)))
-        for key, name, first, last in SERVED.findall(section)
-    ] == [(api.value, api.kafka_name, versions) for api, versions in SERVED_VERSIONS.items()]
+EVIDENCE = re.compile(r"^\| .* \| `([^|`]*)` \|$", re.MULTILINE)
 
 
 def test_every_row_of_differences_names_evidence() -> None:
-    differences = TEXT[TEXT.index("## Not there") :]
-    rows = [line for line in differences.splitlines() if line.startswith("| ")]
-    headings = [line for line in rows if line.endswith("| shown by |")]
-    assert len(rows) - len(headings) == len(EVIDENCE.findall(differences)) > 30
+    rows = [line for line in TEXT.splitlines() if line.startswith("| ")]
+    assert len(rows) - 1 == len(EVIDENCE.findall(TEXT)) > 5
 
 
-@pytest.mark.parametrize("name", sorted(set(evidence())))
+@pytest.mark.parametrize("name", sorted(set(EVIDENCE.findall(TEXT))))
 def test_evidence_exists(name: str) -> None:
     path = ROOT / name if name.startswith("tests/") else TRANSCRIPTS / f"{name}.txt"
     assert path.is_file()
 
 
-def test_every_transcript_of_a_difference_is_listed() -> None:
+def test_marks_of_rules_are_found() -> None:
+    text = """# Topics. **Ours** here is none.
+
+### first
+As in Kafka. **Ours**: one thing.
+
+A limit (of **ours**) is high. More of it.
+
+### second
+**Ours**:
+
+* two
+* things
+
+## Other
+
+### third
+As in Kafka.
+"""
+    assert list(marked(text)) == [
+        ("first", "one thing."),
+        ("first", "A limit (of **ours**) is high."),
+        ("second", "two things"),
+    ]
+
+
+def test_every_transcript_of_a_difference_is_on_the_page() -> None:
     """A transcript that `needs: ours` pins a choice that Kafka makes otherwise or leaves open."""
     ours = {
         path.relative_to(TRANSCRIPTS).with_suffix("").as_posix()
         for path in TRANSCRIPTS.rglob("*.txt")
         if re.search(r"^needs:.*\bours\b", path.read_text(encoding="utf-8"), re.MULTILINE)
     }
+    page = differences_page()
     assert ours
-    assert ours <= set(evidence())
+    assert {each for each in ours if f"* `{each}`: " not in page} == set()
 
 
 def test_only_quotas_ask_a_client_to_wait() -> None:
@@ -65,13 +75,3 @@ def test_only_quotas_ask_a_client_to_wait() -> None:
         "delete_topics.py",
         "routes.py",
     }
-
-
-def limit_files() -> set[str]:
-    text = (ROOT / "docs" / "limits.md").read_text(encoding="utf-8")
-    return set(re.findall(r"`((?:server|protocol|storage|coordinator)/[^`]*)`", text))
-
-
-@pytest.mark.parametrize("name", sorted(limit_files()))
-def test_files_of_limits_exist(name: str) -> None:
-    assert (ROOT / "coterie" / name).exists()

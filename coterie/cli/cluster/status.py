@@ -1,7 +1,7 @@
 """`coterie cluster status`: the brokers, and what each leads and coordinates.
 
 It asks a control port if one is named, and else any Kafka. The keys of `--json` are listed in
-docs/command-line.md.
+documentation/reference/json_keys.tsv.
 """
 
 from collections.abc import Mapping, Sequence

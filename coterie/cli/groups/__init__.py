@@ -1,7 +1,7 @@
 """`coterie groups`: the commands for the groups of any Kafka broker.
 
 The tables have the columns of kafka-consumer-groups. The keys of `--json` are listed in
-docs/command-line.md and do not change.
+documentation/reference/json_keys.tsv and do not change.
 """
 
 import click

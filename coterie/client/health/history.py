@@ -2,7 +2,7 @@
 
 Each takes an observation and returns its findings; without a journal there are none. Storms and
 what single members did are judged by the rules of the pipeline's findings, so that this and its
-page have one answer [pipeline/one-rule-set].
+page have one answer [pipeline/one-finding-a-cause].
 """
 
 from collections.abc import Callable, Iterator

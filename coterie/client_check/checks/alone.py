@@ -28,12 +28,12 @@ _HEARTBEATS_A_SESSION = 3
     Check(
         "joining/uses-given-id",
         "After MEMBER_ID_REQUIRED the client joins again with the id that it was given.",
-        "KIP-394; [joining/member-id-required]",
+        "KIP-394; [joining/member-id]",
     ),
     Check(
         "joining/sends-subscription",
         "JoinGroup carries the subscribed topics as a consumer's subscription.",
-        "[consumer-protocol/subscription]",
+        "[consumer-protocol/protocol-type]",
     ),
     Check(
         "joining/states-timeouts",

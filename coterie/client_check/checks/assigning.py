@@ -232,7 +232,7 @@ async def static_order(run: Run) -> None:
     Check(
         "assigning/balanced",
         "Members with the same subscription get the same number of partitions, or one more.",
-        "[assignors/sticky-equal], [assignors/range]",
+        "[assignors/sticky], [assignors/range]",
     ),
 )
 async def own_assignor(run: Run) -> None:
@@ -279,7 +279,7 @@ async def _led_until_complete(run: Run, members: Sequence[ScriptedMember]) -> Le
     Check(
         "assigning/sticky-keeps",
         "With sticky the client keeps partitions that it had, when another member joins.",
-        "KIP-54; [assignors/sticky-equal]",
+        "KIP-54; [assignors/sticky]",
         ("assignor:sticky",),
     ),
     assignor="sticky",

@@ -69,7 +69,7 @@ _reads_with(
     Check(
         "connecting/accepts-refused-version",
         "When ApiVersions is refused with UNSUPPORTED_VERSION the client asks in a lower version.",
-        "KIP-511; [framing/api-versions-fallback]",
+        "KIP-511; [framing/served-versions]",
         ("version:ApiVersions>=1",),
     ),
     RefuseVersion(),
@@ -108,7 +108,7 @@ _reads_with(
     Check(
         "frames/unknown-tagged-fields",
         "The client skips tagged fields that it does not know.",
-        "KIP-482; [framing/tagged-fields]",
+        "KIP-482; [framing/plain-lengths]",
     ),
     AddTags(),
 )

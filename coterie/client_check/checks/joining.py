@@ -156,7 +156,7 @@ refuses_for_good(
     Check(
         "joining/accepts-refused-timeout",
         "After INVALID_SESSION_TIMEOUT (26) the client stops, or tries again slowly.",
-        "[joining/session-timeout-bounds]",
+        "[joining/order-of-checks]",
     ),
     ErrorCode.INVALID_SESSION_TIMEOUT,
     (CLASSIC,),

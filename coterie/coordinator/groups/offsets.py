@@ -96,7 +96,7 @@ def commit(
     if records:
         effects.operation = operation
         if group is None:
-            # See [offsets/simple-group].
+            # See [offsets/unknown-group-commit].
             operation.creates = partition.new_group(group_id, now_ms)
     effects.response = OffsetCommitResponse.of(0, topics)
     return effects

@@ -6,7 +6,7 @@ the transaction moves its offsets to the committed ones, or drops them.
 
 Of several records of one key the one with the largest offset in the log decides, as in compaction.
 Records are applied in the order of the log, so it is enough to number the pending ones, and to note
-which of them a later record has overtaken [offsets/newest-offset-wins].
+which of them a later record has overtaken [offsets/marker].
 """
 
 from collections.abc import Iterator

@@ -140,7 +140,7 @@ def replay_marker(state: LoggedState, producer_id: int, *, commit: bool) -> None
     """Apply the marker of a transaction: commit its pending offsets or drop them.
 
     A marker of a producer without an open transaction changes nothing. An offset that a newer
-    record has overtaken changes nothing either [offsets/newest-offset-wins].
+    record has overtaken changes nothing either [offsets/marker].
     """
     pending = state.pending
     for place, offset in pending.end(producer_id).items():

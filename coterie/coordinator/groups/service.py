@@ -82,7 +82,7 @@ from coterie.protocol.messages.txn_offset_commit import (
 
 # From this version on SyncGroup names the protocol [syncing/order-of-checks].
 _SYNC_NAMES_PROTOCOL_SINCE = 5
-# From this version on OffsetFetch lists groups [offsets/fetch-many-groups].
+# From this version on OffsetFetch lists groups [offsets/fetch].
 _FETCH_MANY_GROUPS_SINCE = 8
 
 # Read for every request: a global is read faster than a member of an enumeration.

@@ -4,23 +4,27 @@ A member has at most one entry in the timing wheel for its session. Heartbeats o
 deadline; the entry is armed again when it fires.
 """
 
-from typing import Any, Protocol
+from typing import Any
 
 from coterie.coordinator.groups.step import GroupStep
 
 
-class SessionMember(Protocol):
-    """A member with a session.
+class SessionMember:
+    """A member with a session. Members of each type of groups derive from it.
 
     Attributes:
         member_id: its id.
-        deadline_ms: when its session ends.
+        deadline_ms: when its session ends. Heartbeats move it and leave the timing wheel alone.
         armed_ms: the deadline that its entry in the timing wheel has; 0 without an entry.
     """
 
-    member_id: str
-    deadline_ms: int
-    armed_ms: int
+    __slots__ = ("armed_ms", "deadline_ms", "member_id")
+
+    def __init__(self, member_id: str) -> None:
+        """Create a member without a session."""
+        self.member_id = member_id
+        self.deadline_ms = 0
+        self.armed_ms = 0
 
 
 def extend_session(step: GroupStep[Any], member: SessionMember, kind: str, timeout_ms: int) -> None:

@@ -83,7 +83,7 @@ def shape_error(batches: Sequence[AcknowledgedBatch], *, may_renew: bool) -> Err
         batches: the acknowledgements of one partition in one request.
         may_renew: whether the request is one that may renew locks.
 
-    Source: [share-partitions/acknowledgement-shape].
+    Source: [share-partitions/acknowledgement].
     """
     largest = AcknowledgeType.RENEW if may_renew else AcknowledgeType.REJECT
     last_offset = -1

@@ -2,11 +2,11 @@
 
 Kafka does this in one order, and stops at the first reason why there are no tasks: source topics
 that are missing, counts that do not fit, internal topics that exist with another count, internal
-topics that are missing [streams-topologies/topology]. Where Kafka names only some topics of many,
+topics that are missing [streams-groups/validation]. Where Kafka names only some topics of many,
 these are the first of a hash map, so the order of Java's maps is kept (assignors/java_order.py).
 
 A topology that Kafka's own classes cannot hold (an id twice, a topic twice in one list, an index of
-no topic, a negative count) is invalid here [streams-topologies/broken-topologies].
+no topic, a negative count) is invalid here [streams-groups/broken-topologies].
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

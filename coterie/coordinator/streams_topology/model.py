@@ -1,4 +1,4 @@
-"""What a topology becomes once its topics are known [streams-topologies/topology]."""
+"""What a topology becomes once its topics are known [streams-groups/validation]."""
 
 from collections.abc import Mapping
 from enum import IntEnum

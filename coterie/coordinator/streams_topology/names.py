@@ -38,7 +38,7 @@ def check_topic_names(
     internal_topics: Collection[str],
     why_illegal: Callable[[str], str | None],
 ) -> None:
-    """Check that a topology names no topic of Kafka and no illegal one [streams-topologies/names].
+    """Check that a topology names no topic of Kafka and no illegal one [streams-groups/validation].
 
     Args:
         topology: the topology of a request.

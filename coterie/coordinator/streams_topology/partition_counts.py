@@ -2,7 +2,7 @@
 
 A repartition topic has as many as the topology specifies, or as many as the largest source of the
 subtopology that writes it. Topics of one copartition group have the same number. A changelog has as
-many as its subtopology has tasks [streams-topologies/partition-counts].
+many as its subtopology has tasks [streams-groups/validation].
 
 A topic that exists counts with the partitions it has, whatever it shall have.
 """

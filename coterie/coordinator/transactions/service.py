@@ -81,7 +81,7 @@ class TransactionCoordinator(Partitions[TransactionShard]):
         ]
 
     def partition_for(self, transactional_id: str) -> int:
-        """Return the `__transaction_state` partition of an id [transactions/placement]."""
+        """Return the `__transaction_state` partition of an id [transactions/topic]."""
         return partition_for(transactional_id, len(self.shards))
 
     def available_shard(self, transactional_id: str) -> TransactionShard | ErrorCode:

@@ -20,7 +20,7 @@ from coterie.protocol.messages.offset_fetch import (
     OffsetFetchRequestTopic,
 )
 
-# From this version on OffsetFetch lists groups [offsets/fetch-many-groups].
+# From this version on OffsetFetch lists groups [offsets/fetch].
 _FETCH_GROUPS_SINCE = 8
 
 

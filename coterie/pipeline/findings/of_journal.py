@@ -1,7 +1,7 @@
 """The rules about members, bursts and many groups, applied to the facts of a journal.
 
 `groups check` and the page have one rule set: this and `of_group` call the same functions
-[pipeline/one-rule-set]. Nothing here needs Arrow.
+[pipeline/one-finding-a-cause]. Nothing here needs Arrow.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

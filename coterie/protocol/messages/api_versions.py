@@ -6,8 +6,8 @@ v3   flexible encoding, name and version of the client library (KIP-511), featur
 v4   the minimum of a feature may be 0 (KAFKA-17011)
 
 A client often sends it first, before it knows the broker's versions. Therefore the response header
-never has tagged fields [framing/response-header], and a request of an unknown version is
-answered in version 0 [framing/api-versions-fallback].
+never has tagged fields [framing/request-header], and a request of an unknown version is
+answered in version 0 [framing/served-versions].
 """
 
 from coterie.protocol.api_keys import ApiKey

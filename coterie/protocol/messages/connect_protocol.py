@@ -66,7 +66,7 @@ class ConnectAssignment(Message):
 
 
 class ConnectWorker(NamedTuple):
-    """A worker after a rebalance [consumer-protocol/connect-running].
+    """A worker after a rebalance [consumer-protocol/connect-workers].
 
     Attributes:
         url: where its REST interface is.

@@ -3,7 +3,7 @@
 Groups of protocol type "consumer" carry these bytes [consumer-protocol/protocol-type].
 
 To the coordinator these bytes are opaque, except that it reads the subscribed topics
-[consumer-protocol/subscription]. Tools decode them to show subscriptions and assignments. Each
+[consumer-protocol/protocol-type]. Tools decode them to show subscriptions and assignments. Each
 begins with an int16 version; a newer version is read as the newest known one.
 
 v1   owned_partitions (KIP-429, cooperative rebalancing)
@@ -29,7 +29,7 @@ class TopicPartition(Struct):
 
 @message(versions=(0, LATEST_VERSION), flexible=None, open_ended=True)
 class ConsumerProtocolSubscription(Message):
-    """The topics of a member, and the partitions that it owns [consumer-protocol/subscription]."""
+    """The topics of a member, and the partitions that it owns [consumer-protocol/protocol-type]."""
 
     topics: list[String]
     user_data: Bytes | None = None
@@ -40,7 +40,7 @@ class ConsumerProtocolSubscription(Message):
 
 @message(versions=(0, LATEST_VERSION), flexible=None, open_ended=True)
 class ConsumerProtocolAssignment(Message):
-    """The partitions that are assigned to a member [consumer-protocol/subscription]."""
+    """The partitions that are assigned to a member [consumer-protocol/protocol-type]."""
 
     assigned_partitions: list[TopicPartition]
     user_data: Bytes | None = None
@@ -59,7 +59,7 @@ def decode_subscribed_topics(metadata: bytes) -> list[str]:
     """Decode the topics in the metadata of a member, as the coordinator does.
 
     The bytes are read as version 0, with which every later version begins
-    [consumer-protocol/subscription].
+    [consumer-protocol/protocol-type].
 
     Raises:
         MalformedFrame: the bytes are no subscription.

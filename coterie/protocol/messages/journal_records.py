@@ -71,7 +71,7 @@ class RebalanceBegan(Message):
         reason: the reason that the client of the member gave (KIP-800).
         subscription_change: for a changed subscription, the part that changed: "topics",
             "protocols", "owned partitions", "user data", or "opaque" if that is unknown
-            [journal/subscription-change].
+            [journal/rebalance-began].
         requester_client_id, requester_host, requester_principal: the client that sent the request,
             if it is not the member itself [journal/members].
     """

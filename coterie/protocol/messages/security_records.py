@@ -1,7 +1,7 @@
 """Records of the security log: Kafka's metadata records about credentials, rules and tokens.
 
 The value of a record is Kafka's frame, an unsigned varint 1, the number of the type and the
-version, and a flexible body [security/record-format]. The key is null. The field names are Kafka's.
+version, and a flexible body [security/log]. The key is null. The field names are Kafka's.
 """
 
 from collections.abc import Callable

@@ -198,14 +198,15 @@ class Appends:
             return
         written = 0
         try:
-            batches = (
-                (_only_batch(operations[0], self._encode),)
-                if len(operations) == 1
-                else _batches(operations, self._encode)
-            )
-            for batch in batches:
-                self._write_batch(ownership, index, batch, now_ms)
-                written += batch.operations
+            if len(operations) == 1:
+                operation = operations[0]
+                pairs = _only_pairs(operation, self._encode)
+                self._write_batch(ownership, index, pairs, operation.form, now_ms)
+                written = 1
+            else:
+                for batch in _batches(operations, self._encode):
+                    self._write_batch(ownership, index, batch.pairs, batch.form, now_ms)
+                    written += batch.operations
         except UnexpectedOffset:
             self._diverged(index)
             return
@@ -232,10 +233,16 @@ class Appends:
             self._scheduled = True
             self._host.loop.call_later(RETRY_S, self.write)
 
-    def _write_batch(self, ownership: Ownership, index: int, batch: _Batch, now_ms: int) -> None:
+    def _write_batch(
+        self,
+        ownership: Ownership,
+        index: int,
+        pairs: list[Pair],
+        form: BatchForm | None,
+        now_ms: int,
+    ) -> None:
         partition, log = self.partitions[index], ownership.log
         assert partition.opened_log is log, "a log stays open while its partition is owned"
-        pairs, form = batch.pairs, batch.form
         if log.log_end_offset != ownership.next_offset:
             raise UnexpectedOffset
         base_offset = log.log_end_offset
@@ -269,14 +276,17 @@ class Appends:
         """Report written operations to the coordinator, as soon as they are durable."""
         assert operations > 0, "a write has operations"
         flusher = self._host.flusher
-        partition, log = self.partitions[index], ownership.log
-        if not flusher.commit:
-            flusher.appended(log)
-            if partition.held_end is None:
-                self._appended(index, operations, now_ms)
-            else:
-                self._hold(index, operations)
+        if flusher.commit:
+            self._acknowledge_synced(ownership, index, operations)
             return
+        flusher.appended(ownership.log)
+        if self.partitions[index].held_end is None:
+            self._appended(index, operations, now_ms)
+        else:
+            self._hold(index, operations)
+
+    def _acknowledge_synced(self, ownership: Ownership, index: int, operations: int) -> None:
+        partition = self.partitions[index]
 
         def synced(error: Exception | None) -> None:
             # The partition may have been given up and taken over again during the sync. Operations
@@ -288,14 +298,14 @@ class Appends:
             else:
                 self._hold(index, operations)
 
-        flusher.appended(log, synced)
+        self._host.flusher.appended(ownership.log, synced)
 
     def _hold(self, index: int, operations: int) -> None:
         self._held[index] = self._held.get(index, 0) + operations
 
 
-def _only_batch(operation: Append, encode: Callable[[Record], Pair]) -> _Batch:
-    """Return the batch of an operation that no other one is written with."""
+def _only_pairs(operation: Append, encode: Callable[[Record], Pair]) -> list[Pair]:
+    """Return the records of an operation that no other one is written with."""
     pairs, operation.pairs = operation.pairs, None
     if pairs is None:
         pairs = [encode(record) for record in operation.records]
@@ -303,10 +313,9 @@ def _only_batch(operation: Append, encode: Callable[[Record], Pair]) -> _Batch:
     for key, value in pairs:
         size += len(key) + len(value or b"") + RECORD_OVERHEAD_BYTES
     assert size <= MAX_BATCH_BYTES, "the coordinator refuses an operation larger than this"
-    form = operation.form
-    if form is not None and operation.marker is not None:
+    if operation.marker is not None:
         pairs.append(operation.marker)
-    return _Batch(pairs, 1, form)
+    return pairs
 
 
 def _batches(operations: list[Append], encode: Callable[[Record], Pair]) -> Iterator[_Batch]:

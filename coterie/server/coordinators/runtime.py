@@ -141,10 +141,13 @@ class CoordinatorRuntime:
 
     def apply(self, effects: Effects[Any]) -> None:
         """Queue the records, send the responses, set the timer; subclasses do the rest."""
-        for append in effects.appends:
-            self._appends.queue(append)
-        for reply in effects.replies:
-            reply.to.send(reply.message)  # type: ignore[attr-defined]  # opaque to the coordinator
+        # Most effects have one of the two, and a loop over nothing takes as long as a call.
+        if effects.appends:
+            for append in effects.appends:
+                self._appends.queue(append)
+        if effects.replies:
+            for reply in effects.replies:
+                reply.to.send(reply.message)  # type: ignore[attr-defined]  # opaque to the coordinator
         if effects.moves_deadline:
             self._set_timer()
 

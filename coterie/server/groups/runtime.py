@@ -7,6 +7,7 @@ from typing import Any
 from coterie.coordinator.groups.pending_offsets import TransactionEnd
 from coterie.coordinator.groups.service import GroupCoordinator
 from coterie.coordinator.groups.share.state_request import StateRequest
+from coterie.coordinator.kernel.append import Append
 from coterie.coordinator.kernel.effects import Effects
 from coterie.coordinator.kernel.event import Event
 from coterie.coordinator.kernel.request import RequestContext
@@ -87,7 +88,17 @@ class GroupRuntime(CoordinatorRuntime):
         """Queue the records, send the responses, set the timer, log and keep the events."""
         # Not by `super`, which takes as long as a small part of the rest.
         CoordinatorRuntime.apply(self, effects)
-        for append in effects.appends:
+        if effects.appends:
+            self._count(effects.appends)
+        if effects.events:
+            self.keep(effects.events)
+        if effects.requests:
+            for request in effects.requests:
+                self._persister.ask(request.message, partial(self._state_answered, request))
+
+    def _count(self, appends: Sequence[Append]) -> None:
+        """Count the offsets that are committed and deleted."""
+        for append in appends:
             records = append.records
             if not records:
                 # The marker of a transaction, whose offsets were counted when they were queued.
@@ -100,10 +111,6 @@ class GroupRuntime(CoordinatorRuntime):
                     self.offsets_deleted += len(records)
                 else:
                     self.offsets_committed += len(records)
-        if effects.events:
-            self.keep(effects.events)
-        for request in effects.requests:
-            self._persister.ask(request.message, partial(self._state_answered, request))
 
     def keep(self, events: Sequence[Event]) -> None:
         """Count events, log them, and keep them in the journal."""

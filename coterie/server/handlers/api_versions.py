@@ -89,7 +89,7 @@ def handle_unsupported(
 ) -> ApiVersionsResponse:
     """Answer a version of ApiVersions that is newer than this broker.
 
-    [framing/api-versions-fallback]
+    [framing/served-versions]
     """
     release = broker.release
     served = SERVED_VERSIONS if release is None else release.versions

@@ -2,7 +2,7 @@
 
 The handlers look them up in the image of the topics, take them out of a request and merge their
 errors into the coordinator's response, where they come first in their topic, as in Kafka
-[offsets/commit-of-unknown-partition].
+[offsets/commit-errors].
 """
 
 from collections.abc import Iterable

@@ -1,7 +1,7 @@
 """OffsetCommit: the server checks which partitions exist, the coordinator does the rest.
 
 As in Kafka, a request of which no partition exists does not reach its group
-[offsets/commit-of-unknown-partition].
+[offsets/commit-errors].
 """
 
 from coterie.coordinator.topic_image import TopicsImage

@@ -1,7 +1,7 @@
 """Produce: append one batch to each of some partitions.
 
 With `--flush commit` the response waits until the appended batches are durable, whatever `acks`
-asks for, because every acknowledgement promises that [data-plane/durable-produce]. With acks=0
+asks for, because every acknowledgement promises that [data-plane/required-acks]. With acks=0
 there is no response; as in Kafka, an error then closes the connection [data-plane/required-acks].
 """
 

@@ -4,7 +4,7 @@ The cleaning itself (storage/cleaner.py) is an iterator of small steps. They run
 a slice at a time. After a slice the loop serves clients for three times as long, and for as long as
 `log.cleaner.io.max.bytes.per.second` requires (ADR 6). Steps that wait for the disk run in a
 thread. As in Kafka, the log with the largest share of uncleaned bytes comes first
-[compaction/dirty-ratio].
+[compaction/cleanable-part].
 
 Invariants: one log is cleaned at a time; cleanable_logs.py says which. The checkpoint of the
 cleaner is written after the swap, so losing it costs work and nothing else. Appends and reads

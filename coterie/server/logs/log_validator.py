@@ -101,7 +101,7 @@ def _as_stored(
 def _check_records(batch: bytes, header: BatchHeader, partition: Partition, now_ms: int) -> int:
     """Check the records, their keys and timestamps; return their greatest timestamp.
 
-    [data-plane/record-checks]
+    [data-plane/batch-checks]
     """
     config = partition.topic.config
     body, start, end = batch, HEADER_BYTES, len(batch)
@@ -137,7 +137,7 @@ def _check_records(batch: bytes, header: BatchHeader, partition: Partition, now_
 def _refuse_records(body: bytes, header: BatchHeader, partition: Partition, now_ms: int) -> None:
     """Refuse the batch if one of its records is wrong. All of those are in the response.
 
-    [data-plane/record-checks] [data-plane/timestamps]
+    [data-plane/batch-checks] [data-plane/timestamps]
     """
     config = partition.topic.config
     earliest_ms, latest_ms = now_ms - config.before_max_ms, now_ms + config.after_max_ms

@@ -2,11 +2,11 @@
 
 Kafka leaves most of these unlimited. A development broker meets fuzzers, unfinished clients and
 port scanners, so every limit is finite here. Limits that have a name in Kafka are settings and are
-defined in config/broker_keys.py. docs/limits.md lists all of them.
+defined in config/broker_keys.py. the page of the limits lists all of them.
 """
 
 # After its length a request has at least the API key, the API version, the correlation id and the
-# length of the client id [framing/smallest-request].
+# length of the client id [framing/frame-length].
 SMALLEST_REQUEST_BYTES = 10
 
 # A request must arrive completely within this time, plus the time that a link of 1 MiB/s needs for

@@ -18,7 +18,7 @@ def held(config: Mapping[str, Any], topic: str) -> Iterator[Any]:
     """A consumer of kafka-python that polls only when the block does."""
     consumer = kafka.KafkaConsumer(topic, **{**config, "session_timeout_ms": LONG_SESSION_MS})
     try:
-        # Known before it joins: see reading/starts-each-time in docs/clients.md.
+        # Known before it joins: see reading/starts-each-time in client_findings.tsv.
         consumer.partitions_for_topic(topic)
         while not consumer.assignment():
             consumer.poll(100)

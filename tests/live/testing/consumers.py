@@ -18,7 +18,7 @@ def kafka_python(broker: Broker, group_id: str, *topics: str, **more: Any) -> It
     """A consumer of kafka-python; the list receives the values that it reads."""
     config = broker.client_config("kafka-python", group_id=group_id, **more)
     consumer = kafka.KafkaConsumer(*topics, **config)
-    # Known before the first join: see reading/starts-each-time in docs/clients.md.
+    # Known before the first join: see reading/starts-each-time in client_findings.tsv.
     consumer.topics()
     values: list[bytes] = []
 

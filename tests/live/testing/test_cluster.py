@@ -83,7 +83,7 @@ def polling(consumer: Any) -> Iterator[list[int]]:
     values: list[int] = []
     ended = threading.Event()
     # The client knows its partitions before it joins: it may miss an assignment of a join that
-    # metadata caused (docs/clients.md, reading/starts-each-time).
+    # metadata caused (client_findings.tsv, reading/starts-each-time).
     consumer.partitions_for_topic("t")
 
     def poll() -> None:

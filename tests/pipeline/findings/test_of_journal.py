@@ -1,4 +1,4 @@
-"""`groups check` and the page have one rule set [pipeline/one-rule-set]."""
+"""`groups check` and the page have one rule set [pipeline/one-finding-a-cause]."""
 
 import pytest
 

@@ -2,7 +2,6 @@
 exist, and the printed story is the tested one.
 """
 
-import re
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,6 @@ import pytest
 pytest.importorskip("pyspark", reason="needs pip install coterie[pipeline]")
 
 from coterie.cli.pipeline import PipelineCommands
-from coterie.pipeline.findings.across import RULES
 from coterie.pipeline.tables import TABLES
 from documentation.reference.pipeline_tables import EVERY_TABLE
 from documentation.reference.pipeline_tables import described as of_columns
@@ -29,17 +27,6 @@ def test_every_table_is_described_with_its_columns_in_order() -> None:
         assert described[name] == []
         described[name] = described["log_records"]
     assert described == {name: table.schema.names for name, table in TABLES.items()}
-
-
-def test_every_rule_is_described_with_its_severity() -> None:
-    text = TEXT.partition("\n## Findings\n")[2].partition("\n## ")[0]
-    parts = re.split(r"^(Critical|Warning|Info):$", text, flags=re.MULTILINE)[1:]
-    described = {
-        name: severity.lower()
-        for severity, body in zip(parts[::2], parts[1::2], strict=True)
-        for name in re.findall(r"^\* `(\w+)`: ", body, re.MULTILINE)
-    }
-    assert described == {rule.name: rule.severity for rule in RULES}
 
 
 def test_every_command_is_described() -> None:

@@ -202,7 +202,7 @@ class JoinPhases:
 
     def _check_extension(self, phase: JoinPhase, group_id: str, after_ms: int, now_ms: int) -> None:
         """Check that an initial delay is extended for a reason, in time, and not for too long."""
-        rule = "[joining/initial-delay-extension]"
+        rule = "[joining/initial-delay]"
         before_ms = phase.join_deadline_ms or 0
         self.coverage.count("completion", "initial delay extended")
         require(phase.member_added, rule, f"{group_id} waits although no member was added")

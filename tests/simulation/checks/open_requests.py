@@ -76,7 +76,7 @@ class OpenRequests:
             or ("replaces" in call.notes and message.generation_id == call.notes["replaces"])
         ):
             # When the first generation of a group begins, the record of the created group may still
-            # be pending [joining/created-group-is-logged]; that of an assignment may not.
+            # be pending [joining/unknown-group]; that of an assignment may not.
             waits_for = call.batches
         for partition, number in waits_for:
             if is_pending(self.logs[partition], number):

@@ -60,7 +60,7 @@ def check_group(coordinator: GroupCoordinator, group: Group, now_ms: int) -> Non
     )
     require((group.leader is None) == (not members), "counters", f"leader {group}")
     require(group.leader is None or group.leader in members, "counters", f"leader {group}")
-    # With a size limit, a phase that is complete may go on [joining/size-gate-removes-member].
+    # With a size limit, a phase that is complete may go on [joining/size-gate].
     _check_state(group, limited=coordinator.config.group_max_size < _NO_LIMIT)
     _check_timers(coordinator, group, now_ms)
 
@@ -244,7 +244,7 @@ def check_restorable(shard: GroupShard) -> None:
             continue
         value = logged_generations(shard.logged).get(group_id)
         if value is None:
-            # A simple group has no record of its own [offsets/simple-group].
+            # A simple group has no record of its own [offsets/unknown-group-commit].
             simple = group.state is GroupState.EMPTY and not group.generation_id
             require(simple, REPLAY, f"not in the log: {group}")
             continue

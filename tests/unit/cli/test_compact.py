@@ -1,7 +1,6 @@
 """`coterie compact`: compaction of a data directory that no server uses."""
 
 import json
-import re
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,6 +13,7 @@ from coterie.protocol.topic_names import OFFSETS_TOPIC
 from coterie.storage.directory import DataDirectory
 from coterie.storage.filesystem import OsFileSystem
 from coterie.storage.log_config import LogConfig
+from documentation.reference.json_keys import keys_of
 from tests.unit.cli.command import rows_of, run
 from tests.unit.cli.logs import batch, commit, json_lines
 
@@ -108,12 +108,9 @@ def test_row_has_the_sizes_before_and_after(data: Path, monkeypatch: pytest.Monk
     assert (row["seconds"], row["mb_per_s"]) == (0.002, round(before / 1_000_000 / 0.002, 1))
 
 
-def test_keys_are_those_of_the_document(data: Path) -> None:
-    text = (Path(__file__).parents[3] / "docs" / "command-line.md").read_text()
-    keys = "`topic` `partition` `state`"
-    line = next(line for line in text.splitlines() if line.startswith(keys))
+def test_keys_are_those_of_the_reference(data: Path) -> None:
     (row,) = rows_of(compact(data, "--json"))
-    assert list(row) == re.findall(r"`(\w+)`", line)
+    assert list(row) == keys_of("compact")
 
 
 def test_compacted_partition_is_not_dirty(data: Path) -> None:

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +13,7 @@ from coterie.cli.main import main
 from coterie.protocol.records import Compression
 from coterie.storage.directory import DataDirectory
 from coterie.storage.filesystem import OsFileSystem
+from documentation.reference.json_keys import keys_of
 from tests.unit.cli.command import run
 from tests.unit.cli.logs import batch, commit, generation, json_lines, segment
 
@@ -91,20 +91,13 @@ def test_json_has_keys_and_values_by_field(tmp_path: Path) -> None:
     }
 
 
-def documented(line: str) -> list[str]:
-    """Return the keys that docs/command-line.md lists for a kind of line."""
-    text = (ROOT / "docs" / "command-line.md").read_text()
-    (keys,) = re.findall(rf"^\| of kind {re.escape(line)} \| (.*) \|$", text, re.MULTILINE)
-    return re.findall(r"`(\w+)`", keys)
-
-
-def test_keys_are_those_of_the_document(tmp_path: Path) -> None:
+def test_keys_are_those_of_the_reference(tmp_path: Path) -> None:
     path = segment(tmp_path / "t-0", batch(0, (b"k", b"v")), b"torn")
     record, damage = json_lines(dump(path, "--json"))
-    assert list(record) == documented("`record`")
-    assert list(damage) == documented("`damage` or `torn_tail`")
+    assert list(record) == keys_of("dump log", "a `record`")
+    assert list(damage) == keys_of("dump log", "`damage` or `torn_tail`")
     header, _ = json_lines(dump(path, "--json", "--batches"))
-    assert list(header) == documented("`batch` (with `--batches`)")
+    assert list(header) == keys_of("dump log", "a `batch` (with `--batches`)")
 
 
 @pytest.mark.parametrize("partition", [0, 1, 2])

@@ -1,18 +1,15 @@
 """`coterie groups check`: findings as text and as JSON, exit codes, and wrong input.
 
-Rules: [pipeline/one-rule-set].
+Rules: [pipeline/one-finding-a-cause].
 """
 
-import re
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from coterie.client.cluster import Cluster
-from coterie.client.health.checks import CHECKS
 from coterie.client.history import NoJournal, journal_of, read_history
 from coterie.client.journal_reader import read_histories
 from coterie.client.offsets import commit_offsets
@@ -136,15 +133,6 @@ def test_wrong_options_are_refused(options: list[str], error: str) -> None:
     result = check(None, *options)
     assert result.exit_code == 2
     assert error in result.stderr
-
-
-def test_every_check_is_documented() -> None:
-    text = (Path(__file__).parents[3] / "docs" / "command-line.md").read_text()
-    text = text.partition("## Checks of groups")[2].partition("\n## ")[0]
-    named = {
-        name for line in re.findall(r"^- (.*?): ", text, re.MULTILINE) for name in line.split(", ")
-    }
-    assert named == {f"`{name}`" for name in CHECKS}
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """`groups check`, `groups assign` and `groups reset-offsets` on consumer groups (KIP-848) of a
 running broker.
 
-Rules: [client/checks-of-epochs], [assignors/uniform-order].
+Rules: [client/checks-of-epochs], [assignors/uniform].
 """
 
 from collections.abc import Iterator

@@ -1,6 +1,6 @@
 """Logins of the client: what it sends, and what it says when a login fails.
 
-Rules: [client/login].
+Rules: [client/mechanisms].
 """
 
 from collections.abc import Mapping

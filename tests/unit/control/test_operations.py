@@ -12,8 +12,6 @@ from coterie.control.docstrings import names_in, summary_of
 from coterie.control.link import all_operations
 from coterie.control.operations import Table
 from coterie.testing import Broker, Cluster, Fault, Group, ProcessBroker, ProcessCluster, Requests
-from coterie.testing.exchanges import Exchanged
-from coterie.testing.report import Installed, Left, Moment, Report
 
 ROOT = Path(__file__).parents[3]
 
@@ -148,15 +146,3 @@ def test_docstring_is_taken_apart() -> None:
 
     assert summary_of(documented) == ("Do a thing.", "It takes a while.")
     assert names_in(documented) == {"a": "the first, in two lines.", "b": "others.", "c": "others."}
-
-
-def test_document_names_every_operation_of_a_broker() -> None:
-    text = (ROOT / "docs" / "control.md").read_text(encoding="utf-8")
-    last = {each.row.path.rpartition("/")[2] for each in all_operations().values()}
-    assert [word for word in sorted(last) if "{" not in word and word not in text] == []
-
-
-@pytest.mark.parametrize("shown", [Report, Exchanged, Installed, Left, Moment])
-def test_document_has_every_key_of_a_report(shown: Any) -> None:
-    text = (ROOT / "docs" / "control.md").read_text(encoding="utf-8")
-    assert [key for key in shown._fields if f"`{key}`" not in text and f'"{key}"' not in text] == []

@@ -4,7 +4,7 @@ No client can observe either: a group is Dead when its partition is given up, an
 refuses the request first. Kafka's unit tests have these cases too (scenarios S7, S71, S72, S86 and
 S92 of scenarios.tsv), as a second line of defence.
 
-Rules: [coordinator/unload], [static-membership/replacement-without-members].
+Rules: [coordinator/unload], [static-membership/replacement].
 """
 
 import itertools

@@ -187,7 +187,7 @@ def owning(*partitions: int, topics: tuple[str, ...] = ("sales",), user: bytes =
     ],
 )
 def test_rejoin_says_what_changed(before: Any, now: Any, change: str) -> None:
-    """[journal/subscription-change]"""
+    """[journal/rebalance-began]"""
     harness = EventHarness()
     harness.join("c1", protocols=before)
     harness.store()

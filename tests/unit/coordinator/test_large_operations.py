@@ -1,7 +1,7 @@
 """Operations that do not fit a batch fail alone; sweeps are split into batches.
 
 Rules: [coordinator/durable-responses], [coordinator/operation-size],
-[static-membership/failed-replacement], [syncing/large-assignment].
+[static-membership/failed-replacement], [syncing/failed-assignment].
 """
 
 from collections.abc import Sequence

@@ -202,7 +202,7 @@ KAFKA_LOG = Path(__file__).parents[2] / "golden" / "transactional_offsets" / "ka
 @example([Step(AT, 1), Step(AT), Step(AT, 1)], [Step(None, 1, commit=True)])
 @example([Step(AT, 1), Step(AT, 2), Step(None, 2, commit=True)], [Step(None, 1, commit=True)])
 def test_load_and_life_agree_with_the_model(steps: list[Step], more: list[Step]) -> None:
-    """[offsets/newest-offset-wins] [offsets/delete-pending] [group-log/transactions]"""
+    """[offsets/marker] [offsets/delete-pending] [group-log/transactions]"""
     model, lived = Model(), LoggedState({})
     for at, step in enumerate(steps):
         model.apply(step, at)

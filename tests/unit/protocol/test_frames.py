@@ -1,6 +1,6 @@
 """Frames and headers: encoding, decoding, and the refusal of malformed ones.
 
-Rules: [framing/frame-length], [framing/response-header].
+Rules: [framing/frame-length], [framing/request-header].
 """
 
 import tracemalloc

@@ -101,6 +101,19 @@ def test_lengths_within_and_beyond_the_varint_table(size: int) -> None:
     assert check_crc(batch, header)
 
 
+@pytest.mark.parametrize("epoch", [0, 7])
+@pytest.mark.parametrize("key_bytes", [0, 40, 63, 64, 1_000, 2_031, 2_032, 100_000])
+@pytest.mark.parametrize("value_bytes", [0, 45, 63, 64, 1_031, 1_032, 100_000])
+def test_a_record_that_comes_alone_has_the_bytes_of_any_other(
+    key_bytes: int, value_bytes: int, epoch: int
+) -> None:
+    key, value = b"k" * key_bytes, b"v" * value_bytes
+    general = encode_records(
+        [Record(1 << 40, NOW_MS, key, value)], leader_epoch=epoch, base_sequence=0
+    )
+    assert encode_batch([(key, value)], 1 << 40, NOW_MS, leader_epoch=epoch) == general
+
+
 def test_more_records_than_the_table_of_starts() -> None:
     pairs = [(str(number).encode(), b"v") for number in range(1000)]
     batch = encode_batch(pairs, 0, NOW_MS)

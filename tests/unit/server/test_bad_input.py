@@ -4,7 +4,7 @@ After every test another client is served, and no request has failed by our mist
 lists the limits.
 
 Rules: [administration/describe], [connections/input-limits],
-[framing/frame-length], [framing/smallest-request].
+[framing/frame-length].
 """
 
 import os

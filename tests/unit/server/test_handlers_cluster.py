@@ -1,6 +1,6 @@
 """Versions, coordinators, the cluster and producer ids; the answers are those of Kafka 4.3.1.
 
-Rules: [data-plane/producer-ids], [framing/api-versions-fallback], [topics/one-broker].
+Rules: [data-plane/producer-ids], [framing/served-versions], [topics/one-broker].
 """
 
 from typing import Any

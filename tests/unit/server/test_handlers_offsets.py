@@ -2,7 +2,7 @@
 
 The answers are those of Kafka 4.3.1.
 
-Rules: [offsets/commit-of-unknown-partition], [offsets/fetch-many-groups].
+Rules: [offsets/commit-errors], [offsets/fetch].
 """
 
 from typing import Any

@@ -291,7 +291,7 @@ class TestErrors:
             assert one.fetch(topics=[]).responses == []
 
     def test_of_partitions_without_acknowledgements(self) -> None:
-        """[share-partitions/acknowledgement-shape]: those that do not exist are answered."""
+        """[share-partitions/acknowledgement]: those that do not exist are answered."""
         sharing = Sharing(1)
         one = sharing.member("one")
         assert one.acquire(max_wait_ms=500) == [(0, 0, 1)]

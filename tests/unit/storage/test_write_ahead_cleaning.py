@@ -1,6 +1,6 @@
 """A write-ahead file is replayed after a cleaning: nothing that was acknowledged is destroyed.
 
-Rules: [recovery/segment-identity].
+Rules: [recovery/write-ahead-replay].
 """
 
 import pytest

@@ -245,7 +245,7 @@ class Group(GroupLike):
 
     def _count_protocols(self, protocols: Protocols, step: int) -> None:
         counts = self.supported_protocols
-        # Distinct names only [joining/protocol-named-twice].
+        # Distinct names only [joining/protocol-admission].
         for name in {name for name, _ in protocols}:
             count = counts.get(name, 0) + step
             assert count >= 0, f"{self} counts {name} wrong"

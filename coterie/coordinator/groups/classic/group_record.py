@@ -20,7 +20,7 @@ _UNKNOWN_MS = -1
 
 
 def new_group_record(group: Group) -> Record:
-    """Return the record of a group's creation [joining/created-group-is-logged].
+    """Return the record of a group's creation [joining/unknown-group].
 
     It has no type, leader and members, whatever the first joiner has changed since.
     """

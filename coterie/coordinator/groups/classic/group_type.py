@@ -50,7 +50,7 @@ class ClassicType(GroupType):
         return [restore(group_id, value) for group_id, value in records.generations.items()]
 
     def create(self, group_id: str, now_ms: int | None) -> Group:
-        """See `GroupType`; a group without members is a simple group [offsets/simple-group]."""
+        """See `GroupType`; without members it is a simple group [offsets/unknown-group-commit]."""
         return Group(group_id, now_ms)
 
     def loaded(

@@ -70,7 +70,7 @@ def heartbeat(
 
 
 def expire_pending(step: Step, member_id: str) -> None:
-    """Drop a pending member that has not joined in time [joining/pending-member-timeout]."""
+    """Drop a pending member that has not joined in time [joining/pending-member]."""
     group = step.group
     if member_id not in group.pending_joins:
         return

@@ -38,7 +38,7 @@ MAX_PENDING_JOINS = 10_000
 
 _REBALANCING = (GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE)
 
-# From this version on a first join only receives a member id [joining/member-id-required].
+# From this version on a first join only receives a member id [joining/member-id].
 _MEMBER_ID_REQUIRED_SINCE = 4
 
 
@@ -75,7 +75,7 @@ def join(
     else:
         _join_new(step, request)
     if created and effects.operation is None:
-        # Also if the request was refused [joining/created-group-is-logged].
+        # Also if the request was refused [joining/unknown-group].
         step.write(new_group_record(group))
     is_delayed = group.awaiting_joins or effects.replies
     assert effects.response is not None or is_delayed, f"a join of {group} is not answered"
@@ -88,7 +88,7 @@ def join(
 def _has_room(group: Group, member_id: str, limit: int) -> bool:
     """Return whether the size gate is open for a member id, which may be blank [joining/size-gate].
 
-    Instance ids do not count, as in Kafka [joining/size-gate-ignores-instances].
+    Instance ids do not count, as in Kafka [joining/size-gate].
     """
     if group.state in (GroupState.EMPTY, GroupState.DEAD):
         return True
@@ -101,7 +101,7 @@ def _has_room(group: Group, member_id: str, limit: int) -> bool:
 
 
 def _refuse_for_size(step: Step, member_id: str) -> None:
-    """Refuse a joiner and remove it from the group [joining/size-gate-removes-member]."""
+    """Refuse a joiner and remove it from the group [joining/size-gate]."""
     group = step.group
     if member_id in group.pending_joins:
         assert member_id not in group.members, f"{member_id} is pending and a member of {group}"
@@ -161,7 +161,7 @@ def _join_known(step: Step, request: JoinGroupRequest) -> None:
     error = _admission_error(group, request)
     if not error and member_id in group.pending_joins:
         if instance is not None:
-            # Static members never receive a pending id [joining/pending-member-with-instance].
+            # Static members never receive a pending id [joining/pending-member].
             effects.response = join_error(ErrorCode.UNKNOWN_SERVER_ERROR, "")
         else:
             step.cancel(TimerKind.PENDING, member_id)

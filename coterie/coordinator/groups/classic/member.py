@@ -3,12 +3,13 @@
 from typing import Any
 
 from coterie.coordinator.groups.group_like import SeenMember
+from coterie.coordinator.groups.sessions import SessionMember
 
 # The protocols of a member in its order of preference: (name, metadata).
 Protocols = tuple[tuple[str, bytes], ...]
 
 
-class Member:
+class Member(SessionMember):
     """One member of a classic group.
 
     Attributes:
@@ -17,22 +18,17 @@ class Member:
         delayed_join, delayed_sync: the reply address of a delayed request, or None.
         is_new: whether it has not yet had a response to its JoinGroup, so that it cannot heartbeat.
         joined_ms: when its latest JoinGroup was delayed; 0 after a load.
-        deadline_ms: when its session ends. Heartbeats move it and leave the timing wheel alone.
-        armed_ms: the deadline that its entry in the timing wheel has; 0 without an entry.
     """
 
     __slots__ = (
-        "armed_ms",
         "assignment",
         "client_host",
         "client_id",
-        "deadline_ms",
         "delayed_join",
         "delayed_sync",
         "group_instance_id",
         "is_new",
         "joined_ms",
-        "member_id",
         "protocols",
         "rebalance_timeout_ms",
         "session_timeout_ms",
@@ -49,7 +45,7 @@ class Member:
         protocols: Protocols,
     ) -> None:
         """Create a member without assignment, delayed requests and session."""
-        self.member_id = member_id
+        super().__init__(member_id)
         self.group_instance_id = group_instance_id
         self.client_id = client_id
         self.client_host = client_host
@@ -61,8 +57,6 @@ class Member:
         self.delayed_sync: Any = None
         self.is_new = False
         self.joined_ms = 0
-        self.deadline_ms = 0
-        self.armed_ms = 0
 
     def last_heard_ms(self) -> int:
         """Return when its session was last started: by a request, a response or a load."""

@@ -35,7 +35,7 @@ from coterie.protocol.messages.journal_records import (
 
 # The shortest extension of a join phase that no member has rejoined. A client may ask for a
 # rebalance timeout of 0; without this floor such a phase would end and be extended again without a
-# pause until the sessions of its members end [joining/join-extension].
+# pause until the sessions of its members end [joining/join-timeout].
 MIN_EXTENSION_MS = 1_000
 
 
@@ -115,13 +115,14 @@ def prepare_rebalance(
     previous_state = group.state
     group.transition(GroupState.PREPARING_REBALANCE, now_ms)
     delay_ms = step.partition.config.group_initial_rebalance_delay_ms
+    timeout_ms = group.rebalance_timeout_ms()
     began = RebalanceBegan(
         at_ms=now_ms,
         cause=str(cause),
         previous_state=str(previous_state),
         generation_id=group.generation_id,
         member_count=len(group.members),
-        timeout_ms=group.rebalance_timeout_ms(),
+        timeout_ms=timeout_ms,
         initial_delay_ms=delay_ms if previous_state is GroupState.EMPTY else -1,
         reason=recorded_reason(reason),
     )
@@ -131,12 +132,12 @@ def prepare_rebalance(
     if previous_state is GroupState.EMPTY:
         assert group.members, f"{group} begins a rebalance without members"
         group.initial_delay_ms = delay_ms
-        group.initial_remaining_ms = max(group.rebalance_timeout_ms() - delay_ms, 0)
+        group.initial_remaining_ms = max(timeout_ms - delay_ms, 0)
         step.arm(TimerKind.JOIN, "", now_ms + delay_ms)
     elif group.all_joined():
         complete_join(step)
     else:
-        step.arm(TimerKind.JOIN, "", now_ms + group.rebalance_timeout_ms())
+        step.arm(TimerKind.JOIN, "", now_ms + timeout_ms)
 
 
 def rebalance_on_request(
@@ -220,8 +221,8 @@ def join_timer_fired(step: Step) -> None:
     """Extend the initial delay if a member was added during it, else complete the join phase.
 
     Each extension lasts the smaller of the delay and what is left of the rebalance timeout
-    [joining/initial-delay-extension]. If nothing is left the mark of an added member stays set, as
-    in Kafka [joining/initial-delay-leftover].
+    [joining/initial-delay]. If nothing is left the mark of an added member stays set, as
+    in Kafka [joining/initial-delay].
     """
     group = step.group
     if group.state is not GroupState.PREPARING_REBALANCE:
@@ -297,7 +298,7 @@ def complete_join(step: Step, end: JoinEnd = JoinEnd.ALL_JOINED) -> None:
 def _extend_join(step: Step) -> None:
     """Extend the join phase: only static members are left, and none has rejoined.
 
-    The rule is [joining/join-extension].
+    The rule is [joining/join-timeout].
     """
     group, now_ms = step.group, step.now_ms
     assert group.members, f"{group} waits for nobody"

@@ -59,7 +59,7 @@ def replace_static_member(step: Step, request: JoinGroupRequest, member_id: str)
     assert instance is not None, "a dynamic member has no place to return to"
     if group.state in (GroupState.EMPTY, GroupState.DEAD):
         # An Empty group has no instances, so this is an internal error, as in Kafka
-        # [static-membership/replacement-without-members].
+        # [static-membership/replacement].
         step.effects.response = join_error(ErrorCode.UNKNOWN_SERVER_ERROR, "")
         return
     write = _take_place(step, instance, member_id)

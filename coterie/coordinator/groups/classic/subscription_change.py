@@ -1,4 +1,4 @@
-"""What a member changed when it rejoined with other metadata [journal/subscription-change].
+"""What a member changed when it rejoined with other metadata [journal/rebalance-began].
 
 To the state machine every changed rejoin is the same: it starts a rebalance. A reader of the
 journal wants to know whether a member subscribed to another topic, or whether it is the second half

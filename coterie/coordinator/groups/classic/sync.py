@@ -95,7 +95,7 @@ def _check(group: Group, request: SyncGroupRequest) -> ErrorCode:
 
 
 def _differ(requested: str | None, present: str | None) -> bool:
-    # A null on either side is not a difference [syncing/protocol-check].
+    # A null on either side is not a difference [syncing/order-of-checks].
     return requested is not None and present is not None and requested != present
 
 
@@ -110,7 +110,7 @@ def _log_assignment(step: Step, request: SyncGroupRequest) -> None:
     """Append the generation with the leader's assignment [syncing/leader-assignment].
 
     If it does not fit a batch, all delayed syncs fail and the group starts a rebalance
-    [syncing/large-assignment].
+    [syncing/failed-assignment].
     """
     group = step.group
     assert group.leader == request.member_id, f"{request.member_id} does not lead {group}"

@@ -48,7 +48,7 @@ from coterie.protocol.messages.consumer_protocol import (
 )
 from coterie.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 
-# From this version on a first join only receives a member id [joining/member-id-required].
+# From this version on a first join only receives a member id [joining/member-id].
 _MEMBER_ID_REQUIRED_SINCE = 4
 _DISABLED = "disabled"
 

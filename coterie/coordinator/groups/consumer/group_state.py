@@ -298,7 +298,7 @@ class ConsumerGroupState(CommittingGroup[ConsumerMember]):
         group_id = self.group_id
         for regex in self.regexes:
             yield ConsumerGroupRegularExpressionKey(group_id=group_id, regular_expression=regex)
-        # Also if the log has none: it ends a log that Kafka 4.0 has begun [consumer-groups/delete].
+        # Also if the log has none: it ends a log of Kafka 4.0 [consumer-groups/records].
         yield ConsumerGroupPartitionMetadataKey(group_id=group_id)
         yield ConsumerGroupMetadataKey(group_id=group_id)
 

@@ -2,39 +2,35 @@
 
 from typing import Any
 
+from coterie.coordinator.groups.sessions import SessionMember
 
-class RecordedMember:
+
+class RecordedMember(SessionMember):
     """One member.
 
     Attributes:
-        member_id: its id.
         subscription: what it says of itself, as it is logged; None if the log has nothing.
         current: its current assignment as it is logged; None if the log has none.
         epoch, previous_epoch: of `current`.
-
-        deadline_ms: when its session ends. Heartbeats move it and leave the timing wheel alone.
         session_ms: how long it may be silent.
-        armed_ms: the deadline that its entry in the timing wheel has; 0 without an entry.
         client: who sent its latest heartbeat.
         settings: those of the group at its latest heartbeat.
         answer: the response to a heartbeat that changes nothing; None if it is not known.
     """
 
     __slots__ = (
-        "answer", "armed_ms", "client", "current", "deadline_ms", "epoch", "member_id",
-        "previous_epoch", "session_ms", "settings", "subscription",
+        "answer", "client", "current", "epoch", "previous_epoch", "session_ms", "settings",
+        "subscription",
     )  # fmt: skip
 
     def __init__(self, member_id: str) -> None:
         """Create a member without records and without a session."""
-        self.member_id = member_id
+        super().__init__(member_id)
         self.subscription: Any = None
         self.current: Any = None
         self.epoch = 0
         self.previous_epoch = -1
-        self.deadline_ms = 0
         self.session_ms = 0
-        self.armed_ms = 0
         self.client: Any = None
         self.settings: Any = None
         self.answer: Any = None

@@ -18,7 +18,7 @@ from coterie.storage.errors import CorruptLog
 from coterie.storage.index import INDEX_INTERVAL_BYTES, MAX_RELATIVE_OFFSET, IndexDamaged
 from coterie.storage.leader_epochs import LeaderEpochs
 from coterie.storage.open_files import OpenFiles
-from coterie.storage.segment_digests import FILE_NAME
+from coterie.storage.segment_digests import FILE_NAME, link
 from coterie.storage.segment_files import SWAP_SUFFIX, segment_stem
 from coterie.storage.segment_reader import MAX_OFFSET, SegmentReader
 from coterie.storage.time_search import check_last_entry, first_at_or_after, greatest_timestamp_from
@@ -202,7 +202,7 @@ class Segment(SegmentReader):
         last_position, last_bytes, _, _, _ = batches[-1]
         assert last_position + last_bytes == len(data), "the facts include every byte"
         if self._digested:
-            self._add_to_digest(batches, end)
+            self.digest, self._digest_end = link(self.digest, batches), end
         start, stop = self._checked
         if stop == position:
             self._checked = (start, end)
@@ -385,8 +385,7 @@ class Segment(SegmentReader):
         """Make indexes and end from `size` bytes of the log, up to the first bad batch."""
         self.indexes.clear()
         self._indexed = self.trusted = True
-        self._digest = self._digest_end = 0
-        self._unlinked.clear()
+        self.digest = 0
         file = self._files.get(self.path)
         found: BadBatch | None = None
 
@@ -402,13 +401,13 @@ class Segment(SegmentReader):
                     epochs=self._epochs,
                     producers=producers,
                 ):
-                    position, length_bytes, _, last_offset, _ = facts
+                    position, _, _, last_offset, _ = facts
                     if last_offset - self.base_offset > MAX_RELATIVE_OFFSET:
                         # With gaps any greater offset may follow, but it has to fit into the index.
                         found = BadBatch(position, f"offset {last_offset} is beyond the segment")
                         return
                     if self._digested:
-                        self._add_to_digest((facts,), position + length_bytes)
+                        self.digest = link(self.digest, (facts,))
                     yield facts
             except BadBatch as bad:
                 found = bad
@@ -418,6 +417,7 @@ class Segment(SegmentReader):
         assert self.next_offset >= self.base_offset, "a segment does not end before it begins"
         assert self.size <= size, "a scan ends within the bytes that were asked for"
         self._checked = (0, self.size)
+        self._digest_end = self.size if self._digested else 0
         if self.size:
             self.first_timestamp_ms = self._read_first_timestamp()
         return found

@@ -26,12 +26,7 @@ FILE_NAME = "coterie-segments"
 _SWAP_SUFFIX = ".swap.tmp"
 # Length, base offset, last offset and greatest timestamp of a batch. The checksum of the batch
 # covers the rest.
-_LINK = "iqqq"
-_pack_link = struct.Struct(f">{_LINK}").pack
-# So many batches are linked for a third of the cost of one by one; their facts take 3 KiB until
-# then.
-LINKED_TOGETHER = 16
-_pack_links = struct.Struct(f">{_LINK * LINKED_TOGETHER}").pack
+_pack_link = struct.Struct(">iqqq").pack
 
 
 class SegmentDigest(NamedTuple):
@@ -48,14 +43,9 @@ class SegmentDigest(NamedTuple):
 
 def link(digest: int, batches: Iterable[BatchFacts]) -> int:
     """Return the digest of a segment after some more batches; that of an empty segment is 0."""
-    numbers: list[int] = []
     for _, length_bytes, base_offset, last_offset, max_timestamp_ms in batches:
-        numbers += (length_bytes, base_offset, last_offset, max_timestamp_ms)
-        if len(numbers) == len(_LINK) * LINKED_TOGETHER:
-            digest = crc32(_pack_links(*numbers), digest)
-            numbers.clear()
-    for at in range(0, len(numbers), len(_LINK)):
-        digest = crc32(_pack_link(*numbers[at : at + len(_LINK)]), digest)
+        packed = _pack_link(length_bytes, base_offset, last_offset, max_timestamp_ms)
+        digest = crc32(packed, digest)
     return digest
 
 

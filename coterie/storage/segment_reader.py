@@ -6,13 +6,13 @@ earlier read stopped. An index is a hint [log/offset-index]: if it leads to a wr
 rebuilds the indexes once, and tries again.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from coterie.storage.batches import BadBatch, BatchFacts, ProducerBatchReader, scan, steps
 from coterie.storage.index import INDEX_INTERVAL_BYTES, IndexDamaged, SegmentIndexes
 from coterie.storage.leader_epochs import LeaderEpochs
 from coterie.storage.open_files import OpenFiles
-from coterie.storage.segment_digests import FILE_NAME, LINKED_TOGETHER, SegmentDigest, link
+from coterie.storage.segment_digests import FILE_NAME, SegmentDigest, link
 
 # How many places are remembered where a read stopped: one for each consumer that follows a
 # partition, and some more.
@@ -29,15 +29,15 @@ class SegmentReader:
         base_offset: the offset that names the segment.
         next_offset: where the next segment begins, or will begin.
         size: the length of the log file that is in use.
+        digest: of its batches, if `digested`; until a segment was read, of those read so far.
         indexes: the segment's indexes.
         trusted: whether the indexes were made from the log by this process.
         expected: what the segment may be, if that is known [recovery/segment-digests].
     """
 
     __slots__ = (
-        "_alone", "_checked", "_digest", "_digest_end", "_digested", "_epochs", "_files", "_gaps",
-        "_places", "_unlinked", "base_offset", "expected", "indexes", "next_offset", "path", "size",
-        "trusted",
+        "_alone", "_checked", "_digest_end", "_digested", "_epochs", "_files", "_gaps", "_places",
+        "base_offset", "digest", "expected", "indexes", "next_offset", "path", "size", "trusted",
     )  # fmt: skip
 
     def __init__(
@@ -75,9 +75,8 @@ class SegmentReader:
         self.indexes = SegmentIndexes(files, stem, base_offset, index_interval_bytes, suffix)
         self.trusted = True
         self.expected: tuple[SegmentDigest, ...] = ()
-        # The digest is of the batches before this position; some are not linked into it yet.
-        self._digest = self._digest_end = 0
-        self._unlinked: list[BatchFacts] = []
+        # The digest is of the batches before this position.
+        self.digest = self._digest_end = 0
         # The stretch of the file that this process wrote or checked.
         self._checked = (0, 0)
         # The offset that a reader will ask for next, and the position of the batch that begins with
@@ -98,26 +97,6 @@ class SegmentReader:
     def has_gaps(self) -> bool:
         """Whether offsets may be missing between batches."""
         return self._gaps
-
-    @property
-    def digest(self) -> int:
-        """The digest of its batches, if `digested`.
-
-        Until a segment was read, it is of those that were read so far.
-        """
-        if self._unlinked:
-            self._digest = link(self._digest, self._unlinked)
-            self._unlinked.clear()
-        return self._digest
-
-    def _add_to_digest(self, batches: Sequence[BatchFacts], end: int) -> None:
-        """Add the next batches, which end at `end`, to the digest."""
-        unlinked = self._unlinked
-        unlinked += batches
-        self._digest_end = end
-        if len(unlinked) >= LINKED_TOGETHER:
-            self._digest = link(self._digest, unlinked)
-            unlinked.clear()
 
     @property
     def entry(self) -> SegmentDigest:
@@ -269,7 +248,7 @@ class SegmentReader:
         )
         if self.expected and position == self._digest_end:
             found = list(batches)
-            self._add_to_digest(found, end)
+            self.digest, self._digest_end = link(self.digest, found), end
             batches = iter(found)
         for _, _, _, last_offset, _ in batches:
             next_offset = last_offset + 1

@@ -1,12 +1,8 @@
 """What is known of the closed segments of a compacted log [recovery/segment-digests]."""
 
-import struct
-from zlib import crc32
-
 import pytest
 
 from coterie.protocol.records import iterate_batches
-from coterie.storage.batches import steps
 from coterie.storage.cleanable import cleanable
 from coterie.storage.cleaner import Cleaning, clean
 from coterie.storage.directory import DataDirectory
@@ -57,29 +53,6 @@ def shift_first_batch(memory: Place) -> None:
 
 def cuts(data: bytes) -> list[int]:
     return [position for position, _ in iterate_batches(data)]
-
-
-def one_by_one(log: Log) -> int:
-    """Return the digest of the active segment as the first release with digests computed it."""
-    digest = 0
-    segment = log.segments[-1]
-    for _, length, first, last, at_ms in steps(segment._files.get(segment.path), 0, segment.size):
-        digest = crc32(struct.pack(">iqqq", length, first, last, at_ms), digest)
-    return digest
-
-
-@pytest.mark.parametrize("looked_at_every", [1, 3, 16, 1_000])
-def test_digest_does_not_depend_on_when_it_is_looked_at(
-    memory: Place, looked_at_every: int
-) -> None:
-    log = Log.open(memory.filesystem, memory.directory, LogConfig(compacted=True))
-    for number in range(50):
-        pair(log, b"k%d" % (number % 5), b"value %d" % number)
-        if number % looked_at_every == 0:
-            assert log.segments[-1].digest == one_by_one(log)
-    assert log.segments[-1].digest == one_by_one(log)
-    again = Log.open(memory.filesystem, memory.directory, LogConfig(compacted=True))
-    assert again.segments[-1].digest == one_by_one(log)
 
 
 @pytest.mark.parametrize("is_cleaned", [False, True])

@@ -12,6 +12,7 @@ the watchdog.
 import threading
 import time
 from asyncio import AbstractEventLoop
+from collections import deque
 from collections.abc import Callable, Iterator
 from queue import SimpleQueue
 from typing import Protocol
@@ -121,8 +122,8 @@ class WorkerThreads:
 
 
 def _run_all(calls: list[Callable[[], None]]) -> None:
-    left = iter(calls)
-    # The iterator of a list may be shared by threads: each step of it is one operation.
+    # Threads may share it. In free-threaded Python two can get the same step of an iterator.
+    left = deque(calls)
     threads = [
         threading.Thread(target=_run_each, args=(left,), name="coterie-disk")
         for _ in range(_CLOSING_THREADS)
@@ -133,6 +134,10 @@ def _run_all(calls: list[Callable[[], None]]) -> None:
         thread.join()
 
 
-def _run_each(calls: Iterator[Callable[[], None]]) -> None:
-    for call in calls:
+def _run_each(left: deque[Callable[[], None]]) -> None:
+    while True:
+        try:
+            call = left.popleft()
+        except IndexError:
+            return
         call()

@@ -15,8 +15,9 @@ bytes after the table has doubled, and 30 more while the old table is copied. Wi
 
     bytes = sum(33 + min(len(key), 64) + 15) + 122 * keys + dirty bytes / 64
 
-or about 210 bytes for a key of 40: 32 MiB hold 120,000 keys of 512 MiB of log. At most one slice of
-runs is mapped beyond the bound: 32 KiB with records of 11 bytes, or 3,000 keys and 0.5 MiB.
+or about 210 bytes for a key of 40: 32 MiB hold 120,000 keys of 512 MiB of log. Free-threaded Python
+needs 16 more for a key object and 16 more for a number. At most one slice of runs is mapped beyond
+the bound: 32 KiB with records of 11 bytes, or 3,000 keys and 0.5 MiB.
 """
 
 import re
@@ -30,12 +31,14 @@ from coterie.protocol.layouts import MAX_KEY_BYTES
 # Keys up to this length are stored as they are, so the keys of runs never need a digest.
 MAX_WHOLE_KEY_BYTES = MAX_KEY_BYTES
 _DIGEST_BYTES = 64
-# The number, and the share of the table; see above.
-_ENTRY_BYTES = 122
+# What precedes the bytes of a key in its object, and a zero: 33, or 49 in free-threaded Python.
+_KEY_HEADER_BYTES = getsizeof(b"")
+# The number, and the share of the table: 122; see above. Both objects have the same header.
+_ENTRY_BYTES = 90 + _KEY_HEADER_BYTES - 1
 # The size of an object is a multiple of 16.
 _ROUNDING_BYTES = 15
 # The most that an entry can take.
-MAX_ENTRY_BYTES = 33 + _DIGEST_BYTES + _ROUNDING_BYTES + _ENTRY_BYTES
+MAX_ENTRY_BYTES = _KEY_HEADER_BYTES + _DIGEST_BYTES + _ROUNDING_BYTES + _ENTRY_BYTES
 # Places that are marked in one step, which takes about half a millisecond.
 _MARKED_AT_ONCE = 5000
 # A batch with a record has at least 61 + 7 bytes, so no two batches begin in one cell.

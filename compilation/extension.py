@@ -22,7 +22,7 @@ from setuptools.command.build_ext import build_ext
 
 from compilation.freshness import is_made, note_of
 from compilation.precompiled import is_gcc, precompiled
-from compilation.selection import is_hot, is_of_a_module, is_rare
+from compilation.selection import is_hot, is_of_a_module
 from compilation.tree import ROOT, find_native_modules
 
 LIBRARY = "coterie__mypyc"
@@ -34,11 +34,11 @@ _UNIX_FLAGS = ["-fvisibility=hidden", "-fno-asynchronous-unwind-tables"]
 # ones; a GNU linker without them ignores the flag. Names of functions that nobody else calls are
 # left out.
 _LINUX_LINKER_FLAGS = ["-Wl,-z,pack-relative-relocs", "-Wl,--strip-all"]
-# What requests pass through is optimised for speed. For the rest the first level takes half the
-# time of the second. What is rarely asked for is at gcc's level for debugging, which takes two
-# thirds of the first level's time and leaves small functions of the headers as calls.
-_HOT, _COLD, _RARE = "-O2", "-O1", "-Og"
-_RARE_FLAGS = ["-Og", "-Wno-maybe-uninitialized"]
+# What most requests pass through is optimised for speed. The rest is at gcc's level for debugging,
+# which takes a third of the second level's time and leaves small functions of the headers as calls;
+# the first level takes half.
+_HOT, _COLD = "-O2", "-Og"
+_COLD_FLAGS = ["-Og", "-Wno-maybe-uninitialized"]
 # Without optimisation a file takes half the time of the first level.
 _UNOPTIMISED_FLAGS = ["-O0", "-Wno-maybe-uninitialized"]
 
@@ -52,7 +52,8 @@ def compile_tree(package: Path, *, jobs: int, is_unoptimised: bool = False) -> P
         is_unoptimised: leave out what the C compiler does for speed; for a form to be tested.
     """
     tree = package.parent.resolve()
-    subprocess.run([sys.executable, "-m", "compilation.native_code", tree], cwd=ROOT, check=True)
+    write = [sys.executable, "-m", "compilation.native_code", str(tree), str(jobs)]
+    subprocess.run(write, cwd=ROOT, check=True)
     code = json.loads((tree / "build" / "files.json").read_text())
     before = Path.cwd()
     os.chdir(tree)
@@ -67,6 +68,8 @@ def compile_tree(package: Path, *, jobs: int, is_unoptimised: bool = False) -> P
         command.is_unoptimised = is_unoptimised
         command.includes = code["includes"]
         command.inplace = True
+        # Otherwise files are not compiled again for other options; `_compiled` says which are.
+        command.force = True
         command.build_temp = "build/objects"
         command.ensure_finalized()
         command.run()
@@ -92,10 +95,10 @@ class _ParallelBuild(build_ext):  # type: ignore[misc] # setuptools has no types
         kind = self.compiler.compiler_type
         self._flags = {
             level: get_cflags(compiler_type=kind, opt_level=base, debug_level="0", multi_file=True)
-            for level, base in ((_HOT, "2"), (_COLD, "1"), (_RARE, "1"))
+            for level, base in ((_HOT, "2"), (_COLD, "1"))
         }
         if kind == "unix":
-            self._flags[_RARE] += _RARE_FLAGS
+            self._flags[_COLD] += _COLD_FLAGS
             for flags in self._flags.values():
                 flags += _UNIX_FLAGS + (_UNOPTIMISED_FLAGS if self.is_unoptimised else [])
         # On Windows the compiler is found later.
@@ -117,7 +120,7 @@ class _ParallelBuild(build_ext):  # type: ignore[misc] # setuptools has no types
         self, source: str, options: dict[str, Any], headers: dict[str, list[str]]
     ) -> list[str]:
         name = Path(source).name
-        level = _HOT if is_hot(name) else _RARE if is_rare(name) else _COLD
+        level = _HOT if is_hot(name) else _COLD
         options = {**options, "extra_postargs": self._flags[level]}
         (made,) = self.compiler.object_filenames([source], output_dir=options["output_dir"])
         key = f"{self._versions} {sorted(options.items())}".encode() + Path(source).read_bytes()

@@ -1,16 +1,17 @@
 """The C source of the compiled form, which mypyc writes from the source of a tree.
 
-`python -m compilation.native_code TREE` writes a C file for each module and one for the library to
-`TREE/build`. It is a process of its own because mypy holds some 700 MB, which are slow to free one
-object at a time and would be in the way of the C compilers.
+`python -m compilation.native_code TREE JOBS` writes a C file for each module and one for the
+library to `TREE/build`. It is a process of its own because mypy holds some 700 MB, which are slow
+to free one object at a time and would be in the way of the C compilers.
 """
 
 import gc
 import hashlib
 import json
+import multiprocessing
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
@@ -56,6 +57,11 @@ cache_dir = build/mypy_cache
 # What is kept of each module from one build to the next.
 _NOTES = Path("build/modules")
 
+# A process for fewer modules takes longer to start than it saves.
+_WORTH_PROCESSES = 20
+# What writes the C source of a module by its name: forked processes find it here.
+_codes: list[Callable[[str], ModuleCode]] = []
+
 # The library has a function that imports a module: Python finds no file of the module's name.
 _LOADING = """\
 static PyObject *load_module(PyObject *library, PyObject *capsule)
@@ -87,8 +93,8 @@ class NativeCode(NamedTuple):
     includes: str
 
 
-def write_native_code(tree: Path) -> NativeCode:
-    """Write the C source of the modules in `tree/coterie` to `tree/build`.
+def write_native_code(tree: Path, jobs: int = 1) -> NativeCode:
+    """Write the C source of the modules in `tree/coterie` to `tree/build`, with several processes.
 
     A file is only written if it is new or changed, and files of removed modules are removed.
     """
@@ -97,12 +103,12 @@ def write_native_code(tree: Path) -> NativeCode:
     before = Path.cwd()
     os.chdir(tree)
     try:
-        return _generated()
+        return _generated(jobs)
     finally:
         os.chdir(before)
 
 
-def _generated() -> NativeCode:
+def _generated(jobs: int) -> NativeCode:
     """Write the C files, except those that would stay as they are; return all."""
     options = CompilerOptions(multi_file=True, target_dir="build", group_name=_GROUP)
     sources = [f"coterie/{module.as_posix()}" for module in compiled_modules(Path("coterie"))]
@@ -130,10 +136,25 @@ def _generated() -> NativeCode:
     generators = {name: finish_generators(module, options) for name, module in modules.items()}
     digests = interfaces.digests(result, modules, _digest_of_build())
     kept = {name: each for name in names if (each := _kept(name, digests[name])) is not None}
-    made = {
-        name: code_of(modules[name], generators[name], whole) for name in names if name not in kept
-    }
+    new = [name for name in names if name not in kept]
+    made = _made(new, lambda name: code_of(modules[name], generators[name], whole), jobs)
     return _completed(names, kept, made, digests)
+
+
+def _made(names: list[str], code: Callable[[str], ModuleCode], jobs: int) -> dict[str, ModuleCode]:
+    """Return the C source of modules, which several processes write.
+
+    They are forks of this one, so they have all modules in memory. Windows has none.
+    """
+    if jobs == 1 or len(names) < _WORTH_PROCESSES or not hasattr(os, "fork"):
+        return {name: code(name) for name in names}
+    _codes.append(code)
+    with multiprocessing.get_context("fork").Pool(jobs) as processes:
+        return dict(zip(names, processes.imap(_code_by_name, names, chunksize=4), strict=True))
+
+
+def _code_by_name(name: str) -> ModuleCode:
+    return _codes[-1](name)
 
 
 def _modules(
@@ -254,11 +275,11 @@ def _write_if_changed(path: Path, text: str) -> None:
 
 
 def main() -> None:
-    """Write the C source of the tree that the command line names, and list it in a file."""
+    """Write the C source of a tree, and list it in a file: `TREE JOBS`."""
     # Everything is held until the end of the process, so a search for cycles finds nothing.
     gc.disable()
     tree = Path(sys.argv[1])
-    code = write_native_code(tree)
+    code = write_native_code(tree, int(sys.argv[2]))
     (tree / "build" / "files.json").write_text(json.dumps(code._asdict()))
     sys.stdout.flush()
     # Without freeing each object, which takes as long as checking the types.

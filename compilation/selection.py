@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-# Packages that are compiled as a whole, and two modules. Of the server, those that requests pass
-# through.
+# Packages that are compiled except for what is interpreted, and a module. Of the server, those that
+# requests pass through.
 PACKAGES = (
     "protocol",
     "storage",
@@ -19,9 +19,11 @@ PACKAGES = (
     "server/handlers",
     "server/logs",
     "server/metadata",
-    "server/controller.py",
     "server/services.py",
 )
+
+# The packages of which a broker may import modules while it serves.
+_OF_BROKERS = ("protocol", "storage", "assignors", "coordinator", "security", "server")
 
 INTERPRETED = {
     "coordinator/kernel/loading.py": "derives a class from bytes",
@@ -40,22 +42,28 @@ INTERPRETED = {
     "server/network/json_values.py": "no hot path",
 }
 
-# What most requests pass through, as packages and modules. It is a tenth of the C source: the
-# second level of optimisation takes the C compiler twice as long as the first.
+# What most requests pass through, as packages and modules. It is a quarter of the C source: at this
+# level the C compiler takes twice as long as for the rest.
 HOT = (
     "coordinator.groups.classic",
+    "coordinator.groups.consumer.heartbeat",
     "coordinator.groups.group_requests",
     "coordinator.groups.offsets",
+    "coordinator.groups.recorded",
     "coordinator.groups.shard",
     "coordinator.kernel",
-    "protocol.messages.consumer_group_heartbeat",
     "protocol.java_hash",
+    "protocol.messages.consumer_group_heartbeat",
+    "protocol.messages.fetch",
     "protocol.messages.heartbeat",
     "protocol.messages.join_group",
     "protocol.messages.journal_records",
     "protocol.messages.log_records",
-    "protocol.messages.record_types",
+    "protocol.messages.metadata",
     "protocol.messages.offset_commit",
+    "protocol.messages.offset_fetch",
+    "protocol.messages.produce",
+    "protocol.messages.record_types",
     "protocol.messages.sync_group",
     "protocol.primitives",
     "protocol.record_batch",
@@ -67,7 +75,10 @@ HOT = (
     "server.groups.journal",
     "server.groups.runtime",
     "server.handlers.group_requests",
+    "server.handlers.plain_fetch",
     "server.handlers.produce",
+    "server.handlers.session_fetch",
+    "server.logs.fetch_sessions",
     "server.logs.fetching",
     "server.logs.partition",
     "server.logs.received_batches",
@@ -79,17 +90,39 @@ HOT = (
     "storage.batches",
     "storage.index",
     "storage.log",
+    "storage.log_reader",
     "storage.segment",
     "storage.segment_digests",
+    "storage.segment_reader",
 )
 
-# What administrators ask for now and then, by the verb in the name of the module: a sixth of the C
-# source. Listings of groups and offsets, and deletions of groups, are asked for more often.
+# What is asked for now and then, mostly by administrators, stays interpreted: it was a third of the
+# C source. Listings and descriptions of groups, which tools ask for again and again, are compiled.
+# All structures of an interpreted message have to be interpreted: its codec fills empty objects.
 _RARE = re.compile(
-    r"___(?:alter|create|describe|elect|expire|incremental|renew|unregister|update)_\w+\.c"
-    r"|___delete_(?!groups)\w+\.c"
-    r"|___list_(?!groups|offsets)\w+\.c"
-    r"|___messages___\w+_describe\.c"
+    # The verb in the name of an API.
+    r"(?:protocol/messages|server/handlers)"
+    r"/(?:(?:add_raft|alter|create|elect|expire|incremental|remove|renew|unregister|update)_\w+"
+    r"|delete_(?!groups)\w+|describe_(?!groups)\w+|list_(?!groups|offsets)\w+"
+    r"|write_txn_markers)\.py"
+    r"|protocol/messages/(?:\w+_describe|connect_protocol|get_telemetry_\w+|push_telemetry"
+    r"|initialize_share_\w+|read_share_group_state_summary|sasl_\w+|security_records)\.py"
+    r"|server/handlers/(?:acls|altered_resources|client_quotas|cluster_members|delegation_tokens"
+    r"|scram_credentials|security|share_offsets|share_state|telemetry"
+    r"|topic_changes)\.py"
+    r"|server/authorization/(?:administration|configs|making|tokens)\.py"
+    # Of a broker: settings, topics that change, and logs that are opened.
+    r"|server/logs/log_opener\.py"
+    r"|server/metadata/(?:prepared_topics|settings_file|stored_settings|topic_changes|topic_rules)"
+    r"\.py"
+    r"|storage/(?:directory|meta_properties|properties|topic_directories)\.py"
+    # Of groups: settings and descriptions.
+    r"|coordinator/groups/(?:admin|config)\.py"
+    r"|coordinator/groups/(?:consumer|recorded|share|streams)/describe\.py"
+    r"|coordinator/groups/share/offsets\.py"
+    r"|coordinator/transactions/listing\.py"
+    # Formats that only old clients have.
+    r"|protocol/(?:message_sets|record_legacy|resources)\.py"
 )
 _NAMED_EXCEPTION = re.compile(r"^ *except .* as \w+:", re.MULTILINE)
 
@@ -100,8 +133,23 @@ def compiled_modules(package: Path) -> Iterator[Path]:
         place = package / name
         for path in [place] if place.suffix else sorted(place.rglob("*.py")):
             module = path.relative_to(package)
-            if path.name != "__init__.py" and module.as_posix() not in INTERPRETED:
+            if path.name != "__init__.py" and not _is_interpreted(module.as_posix()):
                 yield module
+
+
+def interpreted_modules(package: Path) -> Iterator[Path]:
+    """Yield the other files of the same packages, and of those that brokers import with them."""
+    compiled = set(compiled_modules(package))
+    for name in _OF_BROKERS:
+        for path in sorted((package / name).rglob("*.py")):
+            module = path.relative_to(package)
+            # Python finds the directory of a package.
+            if path.name != "__init__.py" and module not in compiled:
+                yield module
+
+
+def _is_interpreted(module: str) -> bool:
+    return module in INTERPRETED or _RARE.fullmatch(module) is not None
 
 
 def is_of_a_module(c_file: str) -> bool:
@@ -124,15 +172,6 @@ def is_hot(c_file: str) -> bool:
         return True
     module = c_file.removeprefix(begin).removesuffix(end).replace("___", ".")
     return any(f"{module}.".startswith(f"{name}.") for name in HOT)
-
-
-def is_rare(c_file: str) -> bool:
-    """Return whether a C file is compiled quickly, because little time is spent in it.
-
-    Args:
-        c_file: its name, as mypyc forms it from that of the module.
-    """
-    return _RARE.search(c_file) is not None
 
 
 def reused_names(source: str) -> list[str]:

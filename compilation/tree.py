@@ -7,6 +7,7 @@ import re
 import shutil
 from pathlib import Path
 
+from compilation.bytecode import write_bytecode
 from compilation.constants import with_final_constants, with_import
 from compilation.messages import declares_messages, rewritten
 from compilation.numbers import with_native_readers
@@ -54,7 +55,8 @@ def write_tree(target: Path) -> Path:
 
 
 def find_native_modules(package: Path) -> None:
-    """Let the package find its modules in the library, which has been made."""
+    """Let the package find its modules in the library, which has been made, and in one file."""
+    write_bytecode(package)
     path = package / "__init__.py"
     source = path.read_text()
     path.write_text(f"{source}\nfrom coterie import native_modules as _  # noqa: E402\n")

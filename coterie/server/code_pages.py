@@ -12,9 +12,10 @@ from collections.abc import Iterator
 # Of the kernel's mman.h.
 _MADV_DONTNEED = 4
 
-# Code of a file that nobody writes to. Other parts of a file are left alone: they have addresses
+# Code of a file that nobody writes to; that of interpreted modules, which the compiled form has in
+# one file, is mapped for all to read. Other parts of a library are left alone: they have addresses
 # that were filled in, which would be lost.
-_CODE = re.compile(r"([0-9a-f]+)-([0-9a-f]+) r-xp [0-9a-f]+ \S+ [1-9][0-9]* +/")
+_CODE = re.compile(r"([0-9a-f]+)-([0-9a-f]+) r(?:-xp|--s) [0-9a-f]+ \S+ [1-9][0-9]* +/")
 
 
 def unmap_code_of_the_start() -> int:

@@ -1,13 +1,17 @@
 """What a build of the compiled form makes again, and how Python finds its modules."""
 
 import sys
+from collections.abc import Iterator
 from importlib.machinery import EXTENSION_SUFFIXES
+from importlib.util import module_from_spec
+from inspect import getsource
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 
+from compilation.bytecode import write_bytecode
 from compilation.c_declarations import Declarations
 from compilation.freshness import (
     digest_of_sources,
@@ -17,8 +21,11 @@ from compilation.freshness import (
     note_of,
     remember,
 )
-from compilation.selection import HOT, compiled_modules, is_hot, is_rare
+from compilation.selection import HOT, compiled_modules, interpreted_modules, is_hot
 from compilation.tree import ROOT
+from coterie.protocol.fields import Declaration
+from coterie.protocol.schema import fields_of
+from tests.codecs.catalogue import MESSAGES
 
 TYPES = """\
 #ifndef MYPYC_NATIVE_coterie_H
@@ -213,22 +220,54 @@ def test_hot_modules_exist_and_are_compiled() -> None:
         "server.network.connection",
         "protocol.messages.sync_group",
     } <= hot
-    assert "server.handlers.create_topics" not in hot
-    rare = {module for module, name in names.items() if is_rare(name)}
-    assert {
-        "server.handlers.create_topics",
-        "protocol.messages.describe_quorum",
-        "coordinator.groups.share.describe",
-    } & rare == {"server.handlers.create_topics", "protocol.messages.describe_quorum"}
-    assert not rare & {"protocol.messages.list_offsets", "protocol.messages.delete_groups"}
-    assert not rare & hot
+    assert "server.handlers.list_offsets" not in hot
     # mypyc's own library is always used; the file of the library runs once.
     assert is_hot("dict_ops.c")
     assert not is_hot("__native_coterie.c")
 
 
-def test_modules_of_the_library_are_found_before_their_source(
-    monkeypatch: pytest.MonkeyPatch,
+def test_what_is_rarely_asked_for_is_interpreted() -> None:
+    package = ROOT / "coterie"
+    compiled, interpreted = set(compiled_modules(package)), set(interpreted_modules(package))
+    assert not compiled & interpreted
+    rare = {
+        Path("server/handlers/create_topics.py"),
+        Path("protocol/messages/describe_quorum.py"),
+        Path("coordinator/groups/share/describe.py"),
+    }
+    assert rare <= interpreted
+    often = {Path(f"protocol/messages/{each}.py") for each in ("list_offsets", "delete_groups")}
+    assert often <= compiled
+
+
+def structures_of(cls: type[Declaration]) -> Iterator[type[Declaration]]:
+    """Yield the structures in a declaration, also those in others."""
+    for field in fields_of(cls):
+        kind = field.type
+        while kind.element is not None:
+            kind = kind.element
+        if kind.struct is not None:
+            yield kind.struct
+            yield from structures_of(kind.struct)
+
+
+def test_an_interpreted_message_has_no_compiled_structure() -> None:
+    compiled = {
+        ".".join(("coterie", *module.with_suffix("").parts))
+        for module in compiled_modules(ROOT / "coterie")
+    }
+    pairs = {
+        (cls.__module__, structure.__module__)
+        for cls in MESSAGES
+        if cls.__module__ not in compiled
+        for structure in structures_of(cls)
+    }
+    assert len(pairs) > 40
+    assert not {structure for _, structure in pairs} & compiled
+
+
+def test_modules_are_found_in_the_library_and_in_one_file_before_their_source(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     loaded = ModuleType("coterie.storage.log")
     library = SimpleNamespace(
@@ -238,13 +277,26 @@ def test_modules_of_the_library_are_found_before_their_source(
     )
     monkeypatch.setitem(sys.modules, "coterie__mypyc", library)
     monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
+    package = tmp_path / "coterie"
+    source_path = package / "security/acl.py"
+    source_path.parent.mkdir(parents=True)
+    source_path.write_text("number = 5\n")
+    write_bytecode(package)
+    source_path.write_text("number = 6\n")
     source = (ROOT / "compilation/runtime/native_modules.py").read_text()
-    exec(compile(source, "native_modules.py", "exec"), {"__name__": "coterie.native_modules"})
-    finder: Any = sys.meta_path[0]
-    spec = finder.find_spec("coterie.storage.log", None)
+    place = {"__name__": "coterie.native_modules", "__file__": str(package / "native_modules.py")}
+    exec(compile(source, "native_modules.py", "exec"), place)
+    native: Any = sys.meta_path[0]
+    spec = native.find_spec("coterie.storage.log", None)
     assert spec is not None
     assert spec.origin == "/lib/coterie__mypyc.so"
-    assert spec.loader is finder
-    assert finder.create_module(spec) is loaded
-    assert finder.find_spec("coterie.storage", None) is None
-    assert finder.find_spec("storage.log", None) is None
+    assert spec.loader is native
+    assert native.create_module(spec) is loaded
+    mapped: Any = sys.meta_path[1]
+    module = module_from_spec(found := mapped.find_spec("coterie.security.acl", None))
+    found.loader.exec_module(module)
+    assert (module.number, module.__file__) == (5, str(source_path))
+    assert getsource(module) == "number = 6\n"
+    for finder in (native, mapped):
+        assert finder.find_spec("coterie.storage", None) is None
+        assert finder.find_spec("storage.log", None) is None

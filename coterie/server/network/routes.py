@@ -8,7 +8,8 @@ handlers/<api>.py.
 
 Codecs are compiled at the first request of their API and version: a test that uses three APIs needs
 few of them. What requests import is imported before the server listens, by `import_handlers`: an
-import opens files, which fails while file handles are short. Exceptions are cramjam, with the first
+import opens files, which fails while file handles are short. In the compiled form it opens none, so
+each API is imported with its first request. Exceptions are cramjam, with the first
 compressed batch that is opened, xxhash, with the first consumer group, and RE2, with a client's
 first regular expression: each is at most three modules, 3 ms and one handle at a time. If such an
 import fails, the connection of the request is closed, and the next request tries again.
@@ -38,6 +39,9 @@ _PACKAGE = "coterie.server.handlers"
 
 # What the first group id needs: Python imports it then.
 _ENCODING = "encodings.utf_16_be"
+
+# A module of the compiled form, which has the code of all others in memory.
+_IS_IN_MEMORY = "coterie.native_modules"
 
 # Old versions that are served by other modules than the newer ones: the first version that is not,
 # and the module.
@@ -198,11 +202,11 @@ class Overlay(Routes):
 
 
 def import_handlers() -> Iterator[None]:
-    """Import what requests need, one API at each step.
+    """Import what requests need and has to be read from files, one API at each step.
 
     What is there already, as with the second broker of a process, takes no step.
     """
-    for api in SERVED_VERSIONS:
+    for api in () if _IS_IN_MEMORY in sys.modules else SERVED_VERSIONS:
         before = len(sys.modules)
         request_class(api)
         _handler(api)

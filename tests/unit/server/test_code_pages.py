@@ -15,12 +15,17 @@ MAPS = """\
 7f0000020000-7f0000030000 r-xp 00010000 fe:00 77     /opt/with space/coterie__mypyc.so
 7f0000030000-7f0000031000 r--p 00020000 fe:00 77     /opt/with space/coterie__mypyc.so
 7f0000031000-7f0000032000 rwxp 00021000 fe:00 77     /opt/with space/coterie__mypyc.so
+7f0000040000-7f0000041000 r--s 00000000 fe:00 78     /opt/coterie/modules.bin
 7fff00000000-7fff00002000 r-xp 00000000 00:00 0      [vdso]
 """  # noqa: W291 - as the kernel writes it
 
 
 def test_only_code_of_files_that_nobody_writes_to_is_found() -> None:
-    assert list(code_regions(MAPS)) == [(0x55D0C9A01000, 0x2000), (0x7F0000020000, 0x10000)]
+    assert list(code_regions(MAPS)) == [
+        (0x55D0C9A01000, 0x2000),
+        (0x7F0000020000, 0x10000),
+        (0x7F0000040000, 0x1000),
+    ]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has /proc/self/maps")

@@ -116,8 +116,7 @@ _RARE = re.compile(
     r"|server/metadata/(?:prepared_topics|settings_file|stored_settings|topic_changes|topic_rules)"
     r"\.py"
     r"|storage/(?:directory|meta_properties|properties|topic_directories)\.py"
-    # Of groups: settings and descriptions.
-    r"|coordinator/groups/(?:admin|config)\.py"
+    # Of groups: descriptions.
     r"|coordinator/groups/(?:consumer|recorded|share|streams)/describe\.py"
     r"|coordinator/groups/share/offsets\.py"
     r"|coordinator/transactions/listing\.py"

@@ -1,8 +1,8 @@
 """Markdown of the repository as the generator takes it.
 
-The text stays as it is, with these exceptions: links lead to places of the site, names of rules
-and decisions become links, diagrams become the drawings that were made of them, and a list has a
-blank line before it, which the forge does not need and the generator does.
+The text stays as it is, with these exceptions: links lead to places of the site, names of rules and
+decisions and commands that open a page become links, diagrams become the drawings that were made of
+them, and a list has a blank line before it, which the forge does not need and the generator does.
 """
 
 import os.path
@@ -23,9 +23,11 @@ DRAWINGS = Path(__file__).parent / "drawings"
 # Where links lead to pages that are made from the code.
 GENERATED = ROOT / "docs" / "reference"
 # The parts of a text that may hold a link: code and links come first, so that neither is changed
-# inside. The groups are: text and target of a link, a rule, a decision.
+# inside. The groups are: a page that a command opens, text and target of a link, a rule, a
+# decision.
 _PARTS = re.compile(
-    r"`+[^`]*`+"
+    r"`coterie docs --page (?P<page>[a-z/-]+)`"
+    r"|`+[^`]*`+"
     r"|(?P<text>!?\[(?:[^\[\]]|\[[^\]]*\])*\])\((?P<target>[^)\s]+)\)"
     r"|\[(?P<rule>[a-z][a-z-]*/[a-z0-9][a-z0-9-]*)\](?!\()"
     r"|\bADR (?P<decision>\d+)\b"
@@ -167,7 +169,9 @@ def _replaced(found: re.Match[str], path: Path, place: str, links: Links) -> str
     if found["target"] is not None:
         return f"{found['text']}({links.target(path, place, found['target'])})"
     link = None
-    if found["rule"] is not None:
+    if found["page"] is not None:
+        link = _relative(f"{found['page']}.md", place)
+    elif found["rule"] is not None:
         link = links.rule(found["rule"], place)
     elif found["decision"] is not None:
         link = links.decision(int(found["decision"]), place)

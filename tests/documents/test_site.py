@@ -120,11 +120,13 @@ def test_texts_are_changed_only_where_they_have_links() -> None:
     text = (
         "See [log/process-death], ADR 10 and [here](../README.md#limits); `ADR 10`.\n"
         "* item\n\n    ADR 10\n"
+        "\n`coterie docs --page reference/limits` has more.\n"
     )
     assert written(text, page, "testing.md", links) == (
         "See [log/process-death](spec/log.md#process-death), [ADR 10](adr/0010-http.md) and"
         " [here](overview.md#limits); `ADR 10`.\n"
         "\n* item\n\n    [ADR 10](adr/0010-http.md)\n"
+        "\n[`coterie docs --page reference/limits`](reference/limits.md) has more.\n"
     )
 
 

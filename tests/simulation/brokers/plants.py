@@ -74,8 +74,8 @@ PLANTS = (
     Plant(
         "records are acknowledged before they are on the disk",
         "coterie.server.coordinators.appends:Appends._acknowledge",
-        "if not flusher.commit:",
-        "if True:",
+        "if flusher.commit:",
+        "if False:",
     ),
     Plant(
         "a give-up forgets joins that wait",

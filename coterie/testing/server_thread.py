@@ -22,6 +22,7 @@ from coterie.server.environment import Environment, system_clock, wall_clock
 from coterie.server.workers import Workers
 from coterie.testing.bounds import check
 from coterie.testing.errors import EXPLAINED, BrokerLeak, WrongUse
+from coterie.testing.held_addresses import HeldAddresses
 from coterie.testing.runner import Listening, Unawaited
 
 if TYPE_CHECKING:
@@ -127,6 +128,8 @@ class ServerThread:
         self.loop = AheadLoop()
         self.unawaited: Unawaited = {}
         self._random_bytes = random_bytes
+        # A broker that starts again is at its old addresses.
+        self._held = HeldAddresses()
         # Of the names of all threads of this broker, in debuggers and in errors.
         self._suffix = f"-of-broker-{next(_numbers)}"
         name = f"coterie{self._suffix}"
@@ -149,7 +152,7 @@ class ServerThread:
 
     async def serve(self, server: Broker, listeners: Sequence[Listener]) -> Sequence[Address]:
         """Listen on sockets; see `Runner`."""
-        return await server.start(listeners)
+        return await server.start(self._held.hold(listeners))
 
     async def listen(
         self, factory: Callable[[], asyncio.BaseProtocol], address: Address
@@ -233,6 +236,7 @@ class ServerThread:
         if self._thread.is_alive():
             raise BrokerLeak(f"the thread {self._thread.name} does not end")
         self.loop.close()
+        self._held.close()
 
     def left(self) -> list[str]:
         """Describe the tasks, sockets and threads that are still there, but for this thread."""

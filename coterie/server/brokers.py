@@ -174,6 +174,8 @@ class Cluster:
     def kill(self, node_id: int, detect_ms: int = 0) -> None:
         """End a broker as `kill -9` does: its connections are reset, and nothing is answered.
 
+        [cluster/kill]
+
         Args:
             node_id: the broker.
             detect_ms: after which time the others learn of it; until then they name it as before.

@@ -83,7 +83,13 @@ def encode_batch(
         base_sequence: -1 for none.
     """
     assert pairs, "a batch without records is never written"
-    if len(pairs) == 1 and not attributes and producer_id == NO_PRODUCER_ID and not base_sequence:
+    if (
+        len(pairs) == 1
+        and not attributes
+        and producer_id == NO_PRODUCER_ID
+        and producer_epoch == NO_PRODUCER_EPOCH
+        and not base_sequence
+    ):
         key, value = pairs[0]
         if value is not None and len(key) + len(value) < _SINGLE_BYTES:
             return _encode_single(key, value, base_offset, timestamp_ms, leader_epoch)

@@ -114,6 +114,12 @@ def test_a_record_that_comes_alone_has_the_bytes_of_any_other(
     assert encode_batch([(key, value)], 1 << 40, NOW_MS, leader_epoch=epoch) == general
 
 
+def test_a_record_that_comes_alone_keeps_the_epoch_of_its_producer() -> None:
+    batch = encode_batch([(b"k", b"v")], 0, NOW_MS, producer_epoch=3)
+    general = encode_records([Record(0, NOW_MS, b"k", b"v")], producer_epoch=3, base_sequence=0)
+    assert batch == general
+
+
 def test_more_records_than_the_table_of_starts() -> None:
     pairs = [(str(number).encode(), b"v") for number in range(1000)]
     batch = encode_batch(pairs, 0, NOW_MS)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from coterie.client_check import checks as _checks  # noqa: F401 - registers the scenarios
 from coterie.client_check.model import SCENARIOS
 from coterie.client_check.suite import STARTS
-from documentation.reference.tables import code, prose, table
+from documentation.reference.tables import code, lines_of, prose, table
 
 _FILE = Path(__file__).parent / "client_findings.tsv"
 # What a program sees: a row for each cause, a column for each library.
@@ -39,8 +39,7 @@ class ClientFinding(NamedTuple):
 
 def client_findings() -> Iterator[ClientFinding]:
     """Yield what was seen, by protocol and client."""
-    for line in _FILE.read_text(encoding="utf-8").splitlines():
-        protocol, client, status, checks, seen = line.split("\t")
+    for protocol, client, status, checks, seen in lines_of(_FILE, 5):
         yield ClientFinding(protocol, client, status, tuple(checks.split()), seen)
 
 
@@ -65,5 +64,5 @@ def client_findings_page() -> str:
             for each in findings
         ]
         parts.append(table(("client", "", "checks and rules", "what was seen"), rows))
-    head, *errors = (line.split("\t") for line in _ERRORS.read_text("utf-8").splitlines())
+    head, *errors = lines_of(_ERRORS, 0)
     return "".join([*parts, "## Errors of secured brokers\n\n", table(head, errors)])

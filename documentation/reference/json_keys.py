@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from documentation.reference.tables import code
+from documentation.reference.tables import code, lines_of
 
 _FILE = Path(__file__).parent / "json_keys.tsv"
 
@@ -24,8 +24,7 @@ class Keys(NamedTuple):
 
 def all_keys() -> Iterator[Keys]:
     """Yield the keys of all commands."""
-    for line in _FILE.read_text(encoding="utf-8").splitlines():
-        command, which, names, about = [*line.split("\t"), "", ""][:4]
+    for command, which, names, about in lines_of(_FILE, 4):
         yield Keys(command, which, names.split(), about)
 
 

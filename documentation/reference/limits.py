@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from coterie.server.config.broker_keys import BROKER
-from documentation.reference.tables import code
+from documentation.reference.tables import code, lines_of
 
 _FILE = Path(__file__).parent / "limits.tsv"
 _HEAD = """# Every limit
@@ -63,8 +63,8 @@ class Limit(NamedTuple):
 
 def limits() -> Iterator[Limit]:
     """Yield the limits, in the order of the page."""
-    for line in _FILE.read_text(encoding="utf-8").splitlines():
-        yield Limit(*line.split("\t"))
+    for columns in lines_of(_FILE, 4):
+        yield Limit(*columns)
 
 
 def limits_page() -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from documentation.reference.tables import code
+from documentation.reference.tables import code, lines_of
 
 _FILE = Path(__file__).parent / "pipeline_columns.tsv"
 # What stands in place of a table before columns that mean the same in several ones.
@@ -27,8 +27,7 @@ def described() -> Iterator[tuple[str, list[str], str]]:
 
     The first line of a table has no columns, and says what a row is.
     """
-    for line in _FILE.read_text(encoding="utf-8").splitlines():
-        table, names, text = [*line.split("\t"), ""][:3]
+    for table, names, text in lines_of(_FILE, 3):
         yield table, [name for name in names.split(",") if name], text
 
 

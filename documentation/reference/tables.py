@@ -1,6 +1,7 @@
-"""Markdown tables of values that come from the code."""
+"""Markdown tables of values that come from the code, and the files that say more of them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 
 _CODE = "`"
 
@@ -9,6 +10,13 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a table, or nothing if there are no rows."""
     lines = [_row(row) for row in rows]
     return "\n".join([_row(head), "|---" * len(head) + "|", *lines]) + "\n\n" if lines else ""
+
+
+def lines_of(path: Path, columns: int) -> Iterator[list[str]]:
+    """Yield the columns of each line of a file, which tabs separate; the last may be left out."""
+    for line in path.read_text(encoding="utf-8").splitlines():
+        cells = line.split("\t")
+        yield cells + [""] * (columns - len(cells))
 
 
 def code(text: str) -> str:

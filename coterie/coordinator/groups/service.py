@@ -410,7 +410,7 @@ class GroupCoordinator(ShareGroupRequests):
     ) -> Effects[DeleteGroupsResponse]:
         """Handle a DeleteGroups: one operation per group [administration/delete].
 
-        A group that is listed twice counts once [administration/delete].
+        A group that is listed twice counts once.
         """
         group_ids = list(dict.fromkeys(request.groups_names))
         parts: list[Any] = [None] * len(group_ids)

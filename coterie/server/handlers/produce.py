@@ -2,7 +2,7 @@
 
 With `--flush commit` the response waits until the appended batches are durable, whatever `acks`
 asks for, because every acknowledgement promises that [data-plane/required-acks]. With acks=0
-there is no response; as in Kafka, an error then closes the connection [data-plane/required-acks].
+there is no response; as in Kafka, an error then closes the connection.
 """
 
 from collections.abc import Callable, Generator

@@ -2,7 +2,7 @@
 
 Kafka leaves most of these unlimited. A development broker meets fuzzers, unfinished clients and
 port scanners, so every limit is finite here. Limits that have a name in Kafka are settings and are
-defined in config/broker_keys.py. the page of the limits lists all of them.
+defined in config/broker_keys.py. documentation/reference/limits.tsv lists all of them.
 """
 
 # After its length a request has at least the API key, the API version, the correlation id and the

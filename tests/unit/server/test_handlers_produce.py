@@ -1,8 +1,7 @@
 """Produce: what is stored, and what is answered when. More is in `tests/golden/answers`.
 
 Rules: [data-plane/batch-checks], [data-plane/recompression], [data-plane/required-acks],
-[data-plane/required-acks], [data-plane/duplicate-batch], [settings/small-segments],
-[topics/deletion].
+[data-plane/duplicate-batch], [settings/small-segments], [topics/deletion].
 """
 
 from typing import Any

@@ -58,7 +58,7 @@ class ClassicType(GroupType):
     ) -> None:
         """Give every member one session timeout to return [coordinator/restored-groups].
 
-        A group that is too large starts a rebalance [coordinator/restored-groups].
+        A group that is too large starts a rebalance.
         """
         assert group.is_empty == (not group.members), f"{group} is loaded in another state"
         assert not group.awaiting_joins, f"{group} is loaded with delayed joins"

@@ -88,7 +88,7 @@ def join(
 def _has_room(group: Group, member_id: str, limit: int) -> bool:
     """Return whether the size gate is open for a member id, which may be blank [joining/size-gate].
 
-    Instance ids do not count, as in Kafka [joining/size-gate].
+    Instance ids do not count, as in Kafka.
     """
     if group.state in (GroupState.EMPTY, GroupState.DEAD):
         return True

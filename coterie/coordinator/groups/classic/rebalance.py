@@ -220,9 +220,8 @@ def maybe_complete_join(step: Step) -> None:
 def join_timer_fired(step: Step) -> None:
     """Extend the initial delay if a member was added during it, else complete the join phase.
 
-    Each extension lasts the smaller of the delay and what is left of the rebalance timeout
-    [joining/initial-delay]. If nothing is left the mark of an added member stays set, as
-    in Kafka [joining/initial-delay].
+    Each extension lasts the smaller of the delay and what is left of the rebalance timeout. If
+    nothing is left the mark of an added member stays set, as in Kafka [joining/initial-delay].
     """
     group = step.group
     if group.state is not GroupState.PREPARING_REBALANCE:

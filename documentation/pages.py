@@ -44,20 +44,21 @@ class Page(NamedTuple):
 
 
 def pages() -> list[Page]:
-    """Return all pages; those of docs first, the generated ones last."""
+    """Return all pages; those of docs first, then the generated ones."""
     places = sources()
     links = Links(places)
     texts = {path: path.read_text(encoding="utf-8") for path in places}
     # The first page is for the site alone; its links are those of a page of docs.
     texts[DOCS / HOME] = (_OWN / HOME).read_text(encoding="utf-8")
+    # So are those of the pages that are made from the code.
+    texts |= {DOCS / place: text for place, text in reference().items()}
     found = [
         _page(place, written(text, path, place, links))
         for path, text in texts.items()
-        for place in [places.get(path, HOME)]
+        for place in [places.get(path) or path.relative_to(DOCS).as_posix()]
     ]
     # Files that a shown file links to are not followed.
     found += [_page(place, shown_page(path)) for path, place in sorted(links.shown.items())]
-    found += [_page(place, text) for place, text in reference().items()]
     return [*found, *_indexes(found)]
 
 

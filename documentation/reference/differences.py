@@ -6,11 +6,11 @@ from itertools import pairwise
 from pathlib import Path
 
 from coterie.conformance.transcript import all_paths, read
-from tests.spec_references import REFERENCE, SPECIFICATION
+from tests.spec_references import SPECIFICATION
 
 _HEAD = """# Differences from Kafka
 
-What Coterie does otherwise than Apache Kafka 4.3.1: what the [specification](../spec/index.md)
+What Coterie does otherwise than Apache Kafka 4.3.1: what the [specification](../spec)
 marks as **ours**. The rules of the journal, the pipeline, its report, recordings, the console and
 terminals are ours altogether. `python -m tests.spec_references RULE` lists the code and the tests
 of a rule. [The protocol](../protocol.md) has what is not there.
@@ -59,13 +59,7 @@ def marked(text: str) -> Iterator[tuple[str, str]]:
 def _linked(text: str, path: Path) -> str:
     """Return text of a chapter with links that lead from the page."""
     text = _LOCAL_LINK.sub("](../spec/", text)
-    text = _OWN_LINK.sub(f"](../spec/{path.name}#", text)
-    return REFERENCE.sub(_rule_link, text)
-
-
-def _rule_link(found: re.Match[str]) -> str:
-    subject, _, rule = found[1].partition("/")
-    return f"[{found[1]}](../spec/{subject}.md#{rule})"
+    return _OWN_LINK.sub(f"](../spec/{path.name}#", text)
 
 
 def _transcripts() -> Iterator[str]:

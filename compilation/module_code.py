@@ -16,7 +16,7 @@ from mypyc.codegen.emitmodule import GroupGenerator, collect_source_dependencies
 from mypyc.ir.class_ir import ClassIR
 from mypyc.ir.func_ir import FuncIR
 from mypyc.ir.module_ir import ModuleIR
-from mypyc.namegen import NameGenerator
+from mypyc.namegen import NameGenerator, exported_name
 from mypyc.options import CompilerOptions
 from mypyc.transform.borrow_generator_attrs import borrow_generator_attrs
 from mypyc.transform.copy_propagation import do_copy_propagation
@@ -27,19 +27,21 @@ from mypyc.transform.refcount import insert_ref_count_opcodes
 from mypyc.transform.spill import insert_spills
 from mypyc.transform.uninit import insert_uninit_checks
 
+from compilation.c_imports import TYPE, declared, with_short_imports
 from compilation.c_literals import literals_of, with_own_literals, without_shared_literals
 from compilation.c_tracebacks import with_own_tracebacks
+from compilation.c_wrappers import without_unused_wrappers
 
 # What runs once, when a module is imported, is a fifth of the code. It is kept together, so that
 # the pages of all other code are read from the disk when they are needed and not at the start.
 # Only gcc and clang for ELF know this name of a section.
-RUNS_ONCE_MACRO = """\
+HEAD = f"""\
 #ifdef __ELF__
 #define RUNS_ONCE __attribute__((cold, section(".text.startup")))
 #else
 #define RUNS_ONCE
 #endif
-"""
+{TYPE}"""
 # What follows the end of a line is found six times as fast as what begins one.
 _RUNS_ONCE = re.compile(
     r"\n(?=extern (?:char \w+_____top_level__\(|int CPyExec_|PyObject \*CPyInit)"
@@ -114,11 +116,14 @@ def code_of(module: ModuleIR, generators: Collection[FuncIR], whole: Generating)
         whole.options,
     )  # fmt: skip
     (_, file), (_, library), (_, functions), (_, types) = generator.generate_c_for_modules()
-    file = with_own_literals(with_own_tracebacks(_marked(file)), literals_of([module]))
+    file = with_short_imports(with_own_tracebacks(_marked(file)))
+    literals = literals_of([module])
+    file = without_unused_wrappers(file, literals.values())
+    file = with_own_literals(file, literals)
     needs = collect_source_dependencies({module.fullname: module})
     return ModuleCode(
         file,
-        (_marked(types), _marked(functions)),
+        (_marked(types), _marked(functions) + declared(exported_name(module.fullname))),
         without_shared_literals(_PROTOTYPE.sub("", _marked(library))),
         sorted((each.path, list(each.include_dirs)) for each in needs),
     )

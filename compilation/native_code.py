@@ -29,10 +29,10 @@ from mypyc.irbuild.mapper import Mapper
 from mypyc.namegen import NameGenerator, exported_name
 from mypyc.options import CompilerOptions
 
-from compilation import interfaces
+from compilation import c_imports, interfaces
 from compilation.c_declarations import Declarations
 from compilation.module_code import (
-    RUNS_ONCE_MACRO,
+    HEAD,
     Generating,
     Kept,
     ModuleCode,
@@ -197,7 +197,7 @@ def _completed(
     )
     for name, code in made.items():
         path = _c_file(name)
-        text = RUNS_ONCE_MACRO + declarations.completed(code.file)
+        text = HEAD + declarations.completed(code.file)
         _write_if_changed(path, text)
         digest = _digest(text)
         Kept(
@@ -208,7 +208,7 @@ def _completed(
             _include(name, old, declarations.includes)
     library = Path(f"build/__native_{_GROUP}.c")
     _write_if_changed(
-        library, _library(merged_libraries([part.library for part in parts]), declarations)
+        library, _library(merged_libraries([part.library for part in parts]), declarations, names)
     )
     runtime, directories = _runtime(parts)
     for path in runtime:
@@ -223,7 +223,7 @@ def _completed(
 
 def _include(name: str, old: Kept, includes: str) -> None:
     """Let the file of a module include other headers than before."""
-    before, after = RUNS_ONCE_MACRO + old.includes, RUNS_ONCE_MACRO + includes
+    before, after = HEAD + old.includes, HEAD + includes
     text = after + _c_file(name).read_text(encoding="utf-8").removeprefix(before)
     _write_if_changed(_c_file(name), text)
     old._replace(includes=includes, made=_digest(text)).write(_note(name))
@@ -250,13 +250,15 @@ def _kept(name: str, digest: str) -> Kept | None:
     return kept if made == kept.made else None
 
 
-def _library(source: str, declarations: Declarations) -> str:
+def _library(source: str, declarations: Declarations, names: list[str]) -> str:
     """Return the C file of the library: the variables of all modules, and their import."""
     head, definition, rest = source.partition(_LIBRARY_DEFINITION)
     assert definition, "the definition of the library was not found"
     assert _NO_METHODS in rest, "the library has methods of its own"
     rest = rest.replace(_NO_METHODS, ".m_methods = library_methods", 1)
-    return RUNS_ONCE_MACRO + declarations.completed(head + _LOADING + definition + rest)
+    imports = c_imports.defined(LIBRARY, _GROUP, map(exported_name, names))
+    text = head + imports + _LOADING + definition + rest
+    return HEAD + declarations.completed(text)
 
 
 def _runtime(parts: Iterable[ModuleCode | Kept]) -> tuple[list[Path], list[str]]:

@@ -3,6 +3,7 @@
 Modules that declare messages are rewritten, and the modules of `runtime` are added.
 """
 
+import hashlib
 import re
 import shutil
 from pathlib import Path
@@ -17,6 +18,8 @@ ROOT = Path(__file__).parent.parent
 _RUNTIME = Path(__file__).parent / "runtime"
 # Where the modules of `runtime` go in the package.
 _ADDED = {"wire_bytes.py": "protocol/wire_bytes.py", "native_modules.py": "native_modules.py"}
+# What makes the text of a compiled module from its source. It takes half the time of the tree.
+_OF_TEXTS = ("constants.py", "numbers.py")
 # Classes from which interpreted ones are derived: declarations, the broker and what brokers share,
 # the placing of partitions, runtimes of coordinators, and one in the simulation. Messages are never
 # part of a cycle, which their bases have to say too.
@@ -41,6 +44,7 @@ def write_tree(target: Path) -> Path:
     shutil.copytree(ROOT / "coterie", package, ignore=ignored)
     for name, place in _ADDED.items():
         shutil.copy(_RUNTIME / name, package / place)
+    kept = _Kept(target / "build" / "texts")
     for module in compiled_modules(package):
         path = package / module
         source = path.read_text()
@@ -48,10 +52,39 @@ def write_tree(target: Path) -> Path:
         if module.parts[:2] == ("protocol", "messages") and declares_messages(source):
             name = ".".join(path.relative_to(target).with_suffix("").parts)
             source = rewritten(name, source)
-        path.write_text(with_final_constants(with_native_readers(source)))
+        path.write_text(kept.native(source))
+    kept.remove_others()
     for name, (classes, attributes) in _BASES.items():
         _open_bases(package / name, classes, attributes)
     return package
+
+
+class _Kept:
+    """The texts of compiled modules that an earlier build made, by what they were made of."""
+
+    def __init__(self, directory: Path) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        self._others = {path.name: path for path in directory.iterdir()}
+        self._directory = directory
+        self._made_with = b"".join(
+            (Path(__file__).parent / name).read_bytes() for name in _OF_TEXTS
+        )
+
+    def native(self, source: str) -> str:
+        """Return what mypyc reads of a module, made from its source with written-out messages."""
+        name = hashlib.sha256(self._made_with + source.encode()).hexdigest()
+        path = self._directory / name
+        if self._others.pop(name, None) is None and not path.exists():
+            # A build that is interrupted leaves no half of a text.
+            begun = path.with_suffix(".new")
+            begun.write_text(with_final_constants(with_native_readers(source)))
+            begun.replace(path)
+        return path.read_text()
+
+    def remove_others(self) -> None:
+        """Remove what no module has asked for."""
+        for path in self._others.values():
+            path.unlink()
 
 
 def find_native_modules(package: Path) -> None:

@@ -4,6 +4,7 @@ It is part of the compiled form only, where each call is one of C and numbers ar
 checks and their texts are those of the codecs that `compile_decode` makes.
 """
 
+import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Final, final
@@ -21,7 +22,7 @@ from librt.strings import (
 )
 from mypy_extensions import i16, i32, i64, mypyc_attr, u8
 
-from coterie.protocol.fields import MessageDeclaration
+from coterie.protocol.fields import Declaration, Field, MessageDeclaration, VersionRange
 from coterie.protocol.primitives import (
     MAX_STRING_BYTES,
     refuse_count,
@@ -38,6 +39,9 @@ from coterie.protocol.primitives import (
 
 # Longer records are not copied into the buffer of a writer but joined with it at the end.
 _COPIED_BYTES: Final = 2048
+
+# A field that no version leaves out and that has no default.
+PLAIN: Final = Field()
 
 
 @final
@@ -393,6 +397,33 @@ def _int16(value: i64) -> i64:
     if value > MAX_STRING_BYTES:
         raise OverflowError(f"a string of {value} bytes is too long")
     return value
+
+
+def annotate(cls: type[Declaration], text: str) -> None:
+    """Give a class the annotations of its declaration, each a line with name and type."""
+    pairs = [line.partition(" ") for line in text.splitlines()]
+    cls.__annotations__ = {sys.intern(name): sys.intern(kind) for name, _, kind in pairs}
+
+
+def describe(
+    cls: type[MessageDeclaration],
+    api_key: int | None,
+    first: int,
+    last: int,
+    flexible: int | None,
+    header_flexible: int | None,
+    element_budget: int,
+    open_ended: bool,  # noqa: FBT001 - calls are written by `compilation/messages.py`
+) -> None:
+    """Give a message what its declaration says, see `MessageDeclaration`, in one call."""
+    cls.api_key = api_key
+    cls.versions = VersionRange(first, last)
+    cls.flexible = flexible
+    cls.header_flexible = header_flexible
+    cls.element_budget = element_budget
+    cls.open_ended = open_ended
+    cls.is_native = True
+    cls.functions_ = {}
 
 
 def register(

@@ -142,6 +142,93 @@ def test_a_file_names_itself_in_one_traceback() -> None:
     assert with_own_tracebacks("int f(void);\n") == "int f(void);\n"
 
 
+# What mypyc writes for `from coterie.log import Log`.
+IMPORT = """\
+int f(void) {
+    cpy_r_r0 = (void *)&CPyModule_coterie___log;
+    cpy_r_r1 = (void *)&CPyImportState_coterie___log;
+    cpy_r_r2 = CPyModuleLockAPI_coterie;
+    cpy_r_r3 = CPyImport_IsInitialized(cpy_r_r1);
+    if (!cpy_r_r3) goto CPyL2;
+    cpy_r_r4 = PyImport_GetModuleDict();
+    cpy_r_r5 = CPyStatics[4]; /* 'coterie.log' */
+    cpy_r_r6 = CPyDict_GetItem(cpy_r_r4, cpy_r_r5);
+    if (unlikely(cpy_r_r6 == NULL)) {
+        was_at("f", 3);
+        goto CPyL8;
+    }
+    cpy_r_r7 = cpy_r_r6;
+    goto CPyL5;
+CPyL2: ;
+    cpy_r_r8 = CPyImport_ImportNative(cpy_r_r5, CPyInitOnly_coterie___log, cpy_r_r9, 0);
+    CPy_DECREF(cpy_r_r9);
+    if (unlikely(cpy_r_r8 == NULL)) {
+        was_at("f", 3);
+        goto CPyL8;
+    }
+    cpy_r_r7 = cpy_r_r8;
+CPyL5: ;
+"""
+NAMES = """\
+    cpy_r_r10 = CPyStatics[6]; /* ('Log',) */
+    cpy_r_r11 = CPyStatic_index___globals;
+    cpy_r_r12 = CPyImport_GetNativeAttrs(cpy_r_r7, cpy_r_r10, cpy_r_r10, cpy_r_r11);
+    CPy_DECREF(cpy_r_r7);
+    if (unlikely(cpy_r_r12 == NULL)) {
+        was_at("f", 3);
+        goto CPyL8;
+    } else
+        goto CPyL9;
+CPyL7: ;
+    return 1;
+CPyL8: ;
+    return 2;
+CPyL9: ;
+    CPy_DECREF(cpy_r_r12);
+    goto CPyL7;
+}
+"""
+
+
+def test_an_import_of_a_compiled_module_is_one_call() -> None:
+    from compilation.c_imports import with_short_imports
+
+    failed = '{\n        was_at("f", 3);\n        goto CPyL8;\n    }'
+    assert with_short_imports(IMPORT + NAMES) == (
+        "int f(void) {\n    if (unlikely(CPyNative_import_names(&CPyNative_coterie___log,"
+        f" CPyStatics[4], CPyStatics[6], CPyStatics[6], CPyStatic_index___globals) < 0)) {failed}\n"
+        "CPyL7: ;\n    return 1;\nCPyL8: ;\n    return 2;\n}\n"
+    )
+    module = "    cpy_r_r7 = CPyNative_import(&CPyNative_coterie___log, CPyStatics[4]);\n"
+    assert with_short_imports(IMPORT + "}\n") == (
+        f"int f(void) {{\n{module}    if (unlikely(cpy_r_r7 == NULL)) {failed}\nCPyL5: ;\n}}\n"
+    )
+    with pytest.raises(AssertionError, match="another way"):
+        with_short_imports(IMPORT.replace("goto CPyL5", "goto CPyL6"))
+
+
+def test_wrappers_that_nothing_calls_are_left_out() -> None:
+    from compilation.c_wrappers import without_unused_wrappers
+
+    names = ("begin", "_step", "_named", "f__glue", "C_____init__")
+    wrappers = [
+        f"\n        PyObject *CPyPy_{name}(PyObject *self) {{\n            return 0;\n"
+        "        }\n        \n"
+        for name in names
+    ]
+    entries = [
+        f'    {{"{name}", (PyCFunction)CPyPy_{name}, METH_FASTCALL, NULL}},\n' for name in names[:3]
+    ]
+    table = "static PyMethodDef methods[] = {\n"
+    left = without_unused_wrappers(table + "".join(entries + wrappers), {"_named"})
+    assert left.startswith(f"{table}{entries[0]}{entries[2]}\n")
+    assert [name for name in names if f"CPyPy_{name}(" in left] == [
+        "begin",
+        "_named",
+        "C_____init__",
+    ]
+
+
 def test_an_object_is_made_again_if_what_it_is_made_of_has_changed(tmp_path: Path) -> None:
     made = tmp_path / "log.o"
     assert not is_made(made, "1")

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-# Packages that are compiled except for what is interpreted, and a module. Of the server, those that
+# Packages that are compiled except for what is interpreted, and modules. Of the server, those that
 # requests pass through.
 PACKAGES = (
     "protocol",
@@ -13,6 +13,7 @@ PACKAGES = (
     "assignors",
     "coordinator",
     "server/authorization",
+    "server/clock.py",
     "server/coordinators",
     "server/network",
     "server/groups",
@@ -47,10 +48,15 @@ INTERPRETED = {
 HOT = (
     "coordinator.groups.classic",
     "coordinator.groups.consumer.heartbeat",
+    "coordinator.groups.group_partitions",
     "coordinator.groups.group_requests",
     "coordinator.groups.offsets",
+    "coordinator.groups.partition_state",
     "coordinator.groups.recorded",
+    "coordinator.groups.replay",
+    "coordinator.groups.service",
     "coordinator.groups.shard",
+    "coordinator.groups.step",
     "coordinator.kernel",
     "protocol.java_hash",
     "protocol.messages.consumer_group_heartbeat",
@@ -70,11 +76,13 @@ HOT = (
     "protocol.record_check",
     "protocol.record_writer",
     "protocol.wire_bytes",
+    "server.clock",
     "server.coordinators",
     "server.groups.event_log",
     "server.groups.journal",
     "server.groups.runtime",
     "server.handlers.group_requests",
+    "server.handlers.offset_commit",
     "server.handlers.plain_fetch",
     "server.handlers.produce",
     "server.handlers.session_fetch",
@@ -89,8 +97,11 @@ HOT = (
     "server.network.route",
     "storage.batches",
     "storage.index",
+    "storage.filesystem",
     "storage.log",
+    "storage.log_config",
     "storage.log_reader",
+    "storage.open_files",
     "storage.segment",
     "storage.segment_digests",
     "storage.segment_reader",

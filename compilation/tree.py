@@ -31,6 +31,14 @@ _BASES = {
     "server/services.py": ({"SharedServices", "Services"}, _OPEN),
     "server/network/channel.py": ({"ConnectionServices"}, _OPEN),
 }
+# Classes that are made for every request and are no part of a cycle: what they hold does not hold
+# them. The garbage collector leaves them out.
+_ACYCLIC = {
+    "coordinator/kernel/append.py": {"Append"},
+    "coordinator/kernel/effects.py": {"Reply"},
+    "coordinator/kernel/operation.py": {"Operation"},
+    "coordinator/kernel/request.py": {"RequestContext"},
+}
 
 
 def write_tree(target: Path) -> Path:
@@ -50,7 +58,9 @@ def write_tree(target: Path) -> Path:
             source = rewritten(name, source)
         path.write_text(with_final_constants(with_native_structs(source)))
     for name, (classes, attributes) in _BASES.items():
-        _open_bases(package / name, classes, attributes)
+        _mark(package / name, classes, attributes)
+    for name, classes in _ACYCLIC.items():
+        _mark(package / name, classes, "acyclic=True")
     return package
 
 
@@ -62,8 +72,8 @@ def find_native_modules(package: Path) -> None:
     path.write_text(f"{source}\nfrom coterie import native_modules as _  # noqa: E402\n")
 
 
-def _open_bases(path: Path, classes: set[str], attributes: str) -> None:
-    """Let interpreted classes be derived from native ones."""
+def _mark(path: Path, classes: set[str], attributes: str) -> None:
+    """Give native classes attributes of mypyc."""
     source = path.read_text()
     for name in classes:
         decorator = f"@mypyc_attr({attributes})\n"

@@ -18,7 +18,7 @@ from coterie.storage.errors import CorruptLog
 from coterie.storage.index import INDEX_INTERVAL_BYTES, MAX_RELATIVE_OFFSET, IndexDamaged
 from coterie.storage.leader_epochs import LeaderEpochs
 from coterie.storage.open_files import OpenFiles
-from coterie.storage.segment_digests import FILE_NAME, link
+from coterie.storage.segment_digests import FILE_NAME, link, link_one
 from coterie.storage.segment_files import SWAP_SUFFIX, segment_stem
 from coterie.storage.segment_reader import MAX_OFFSET, SegmentReader
 from coterie.storage.time_search import check_last_entry, first_at_or_after, greatest_timestamp_from
@@ -209,7 +209,8 @@ class Segment(SegmentReader):
         end = position + len(data)
         assert last[0] + last[1] == len(data), "the facts include every byte"
         if self._digested:
-            self.digest, self._digest_end = link(self.digest, (*earlier, last)), end
+            digest = link(self.digest, earlier) if earlier else self.digest
+            self.digest, self._digest_end = link_one(digest, last), end
         start, stop = self._checked
         if stop == position:
             self._checked = (start, end)
@@ -414,7 +415,7 @@ class Segment(SegmentReader):
                         found = BadBatch(position, f"offset {last_offset} is beyond the segment")
                         return
                     if self._digested:
-                        self.digest = link(self.digest, (facts,))
+                        self.digest = link_one(self.digest, facts)
                     yield facts
             except BadBatch as bad:
                 found = bad

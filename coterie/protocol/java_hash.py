@@ -30,4 +30,4 @@ def partition_for(group_id: str, partitions: int) -> int:
     """
     value = java_hash(group_id)
     # The smallest int has no absolute value in Java; Kafka takes 0.
-    return 0 if value == -(1 << 31) else abs(value) % partitions
+    return 0 if value == -(1 << 31) else (value if value >= 0 else -value) % partitions

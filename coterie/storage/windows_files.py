@@ -4,7 +4,8 @@ There an open file cannot be renamed, replaced or removed, and a directory with 
 cannot be renamed (MS-FSA, 2.1.4.2 and 2.1.5.15). So this file system knows its open files. Before
 such a call it closes their handles, and a file opens its handle again when it is used next, under
 the name that it has then. To storage this looks as POSIX does, but that a file which was removed
-cannot be read any more.
+cannot be read any more. (Handles that share their deletion would not do: a directory with open
+files still keeps its name, and so does a removed file on some file systems, until they are closed.)
 
 Other programs, such as virus scanners, open new files for a moment. A call that is refused is
 repeated for about a second.
@@ -192,7 +193,11 @@ class WindowsFileSystem(OsFileSystem):
 
     def list(self, directory: str) -> list[str]:
         """See `FileSystem`."""
-        return super().list(_full(directory))
+        full = _full(directory)
+        try:
+            return super().list(full)
+        except OSError as error:
+            raise _no_directory(full, error) from error
 
     def make_directory(self, path: str) -> None:
         """See `FileSystem`."""
@@ -284,10 +289,15 @@ def _open(path: str, flags: int, mode: int = 0) -> int:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path) from error
         raise
     except FileNotFoundError as error:
-        if os.path.isfile(os.path.dirname(path)):
-            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path) from error
-        raise
+        raise _no_directory(os.path.dirname(path), error) from error
     return descriptor
+
+
+def _no_directory(path: str, error: OSError) -> OSError:
+    """Return the error of POSIX if a file is where a directory should be, otherwise this one."""
+    if not os.path.isfile(path):
+        return error
+    return NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
 
 
 def _patiently(call: Callable[..., Any], *arguments: Any) -> Any:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Self
 
 from coterie.protocol.records import encode_batch
 from coterie.storage.errors import LogFailed, StorageError
-from coterie.storage.system_files import system_files
+from coterie.storage.filesystem import OsFileSystem
 from tests.crash.losses import Crash, deaths, power_losses
 from tests.crash.node import Node
 from tests.crash.restart import NEW_KEY, NEW_VALUE, Restarts, Wrong, check
@@ -130,7 +130,7 @@ def shorten_call(scenario: str, n: int, *, flush: bool) -> bool:
         Wrong: a restart does not find everything.
     """
     with tempfile.TemporaryDirectory() as place, ShortCalls(n) as calls:
-        rooted = RootedFileSystem(system_files(), place)
+        rooted = RootedFileSystem(OsFileSystem(), place)
         run = ScenarioRun(flush=flush, wrap=lambda _: rooted)
         SCENARIOS[scenario](run)
         run.die()

@@ -18,10 +18,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from tests.without.open_files import refused_calls
+
 # Whether a name of the operating system is one of these files decides whether it is found.
 _PROC = "/proc/"
-# As they are before any of it is taken away.
-_LIST, _READ_LINK, _REAL_PATH = os.listdir, os.readlink, os.path.realpath
 
 
 def _hide_module(name: str) -> None:
@@ -47,38 +47,6 @@ def _hide_files() -> None:
 
     for module, name in ((builtins, "open"), (os, "open"), (os, "listdir")):
         setattr(module, name, without(getattr(module, name)))
-
-
-def refused_calls() -> dict[str, Callable[..., Any]]:
-    """Return calls of `os` that refuse to rename, replace and remove open files, as Windows does.
-
-    Files count that this process has open. A directory is also refused if a file below it is open.
-    What is named relative to a directory is left alone: only the cleaning up of tests does that.
-    """
-
-    def open_paths() -> list[str]:
-        paths = []
-        for name in _LIST("/proc/self/fd"):
-            try:
-                paths.append(_READ_LINK(f"/proc/self/fd/{name}"))
-            except FileNotFoundError:
-                # The directory itself, or a file that another thread has closed.
-                continue
-        return paths
-
-    def guarded(call: Callable[..., Any]) -> Callable[..., Any]:
-        def wrapped(*paths: Any, **named: Any) -> Any:
-            if not named:
-                names = [_REAL_PATH(path) for path in paths]
-                for found in open_paths():
-                    if any(found == name or found.startswith(f"{name}/") for name in names):
-                        raise PermissionError(errno.EACCES, "a file is in use", paths[0])
-            return call(*paths, **named)
-
-        return wrapped
-
-    names = ("rename", "replace", "unlink", "remove", "rmdir")
-    return {name: guarded(getattr(os, name)) for name in names}
 
 
 def _refuse_open_files() -> None:

@@ -107,7 +107,7 @@ def test_a_lock_excludes_other_processes_and_ends_with_its_own(tmp_path: object)
     )
     with child:
         assert child.stdout is not None
-        assert child.stdout.readline() == b"True\n"
+        assert child.stdout.readline().strip() == b"True"
         assert system_files().lock(path) is None
         child.kill()
         child.wait()

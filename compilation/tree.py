@@ -10,7 +10,7 @@ from pathlib import Path
 from compilation.bytecode import write_bytecode
 from compilation.constants import with_final_constants, with_import
 from compilation.messages import declares_messages, rewritten
-from compilation.numbers import with_native_readers
+from compilation.numbers import with_native_structs
 from compilation.selection import compiled_modules, reused_names
 
 ROOT = Path(__file__).parent.parent
@@ -48,7 +48,7 @@ def write_tree(target: Path) -> Path:
         if module.parts[:2] == ("protocol", "messages") and declares_messages(source):
             name = ".".join(path.relative_to(target).with_suffix("").parts)
             source = rewritten(name, source)
-        path.write_text(with_final_constants(with_native_readers(source)))
+        path.write_text(with_final_constants(with_native_structs(source)))
     for name, (classes, attributes) in _BASES.items():
         _open_bases(package / name, classes, attributes)
     return package

@@ -51,12 +51,12 @@ def write_tree(target: Path) -> Path:
         shutil.copy(_RUNTIME / name, package / place)
     for module in compiled_modules(package):
         path = package / module
-        source = path.read_text()
+        source = path.read_text(encoding="utf-8")
         assert not (names := reused_names(source)), f"{module}: one name for exceptions in {names}"
         if module.parts[:2] == ("protocol", "messages") and declares_messages(source):
             name = ".".join(path.relative_to(target).with_suffix("").parts)
             source = rewritten(name, source)
-        path.write_text(with_final_constants(with_native_structs(source)))
+        path.write_text(with_final_constants(with_native_structs(source)), encoding="utf-8")
     for name, (classes, attributes) in _BASES.items():
         _mark(package / name, classes, attributes)
     for name, classes in _ACYCLIC.items():
@@ -68,15 +68,19 @@ def find_native_modules(package: Path) -> None:
     """Let the package find its modules in the library, which has been made, and in one file."""
     write_bytecode(package)
     path = package / "__init__.py"
-    source = path.read_text()
-    path.write_text(f"{source}\nfrom coterie import native_modules as _  # noqa: E402\n")
+    source = path.read_text(encoding="utf-8")
+    path.write_text(
+        f"{source}\nfrom coterie import native_modules as _  # noqa: E402\n", encoding="utf-8"
+    )
 
 
 def _mark(path: Path, classes: set[str], attributes: str) -> None:
     """Give native classes attributes of mypyc."""
-    source = path.read_text()
+    source = path.read_text(encoding="utf-8")
     for name in classes:
         decorator = f"@mypyc_attr({attributes})\n"
         source, count = re.subn(rf"^(?=class {name}\b)", decorator, source, flags=re.MULTILINE)
         assert count == 1, f"{path} has no class {name}"
-    path.write_text(with_import(source, "from mypy_extensions import mypyc_attr\n"))
+    path.write_text(
+        with_import(source, "from mypy_extensions import mypyc_attr\n"), encoding="utf-8"
+    )

@@ -45,6 +45,7 @@ USES = {
     "uvloop": "import uvloop",
     "resource": "import resource",
     "fcntl": "import fcntl",
+    "open-files": "file = NamedTemporaryFile(); os.replace(file.name, file.name)",
     "proc": "open('/proc/self/stat').close(); os.listdir('/dev/fd')",
     "mallopt": "ctypes.CDLL(None)",
     "fdatasync": "os.fdatasync",
@@ -59,19 +60,20 @@ USES = {
     "signal-handlers": "asyncio.new_event_loop().add_signal_handler(signal.SIGTERM, print)",
 }
 
-
+_IMPORTS = "from tempfile import NamedTemporaryFile"
 _ERRORS = (
     "ModuleNotFoundError",
     "FileNotFoundError",
     "AttributeError",
     "NotImplementedError",
     "TypeError",
+    "PermissionError",
 )
 
 
 @pytest.mark.parametrize("name", FACILITIES)
 def test_processes_lack_what_is_taken_away(name: str) -> None:
-    program = f"import asyncio, ctypes, os, select, signal, time\n{USES[name]}"
+    program = f"import asyncio, ctypes, os, select, signal, time\n{_IMPORTS}\n{USES[name]}"
     for names, works in (([], True), ([name], False)):
         done = subprocess.run(
             [sys.executable, "-W", "ignore", "-c", program],

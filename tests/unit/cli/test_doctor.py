@@ -17,7 +17,7 @@ from coterie.installation import (
     requirements,
 )
 from coterie.storage.directory import LOCK_FILE
-from coterie.storage.filesystem import OsFileSystem
+from coterie.storage.system_files import system_files
 from tests.unit.cli.command import run
 
 PANDAS = Requirement("pandas", ((">=", (2, 2)), ("<", (3,))))
@@ -109,7 +109,7 @@ def test_port_in_use_is_missing(tmp_path: Path) -> None:
 
 
 def test_directory_of_a_running_broker_is_missing(tmp_path: Path) -> None:
-    lock = OsFileSystem().lock(str(tmp_path / LOCK_FILE))
+    lock = system_files().lock(str(tmp_path / LOCK_FILE))
     assert lock is not None
     try:
         found = rows("serve", "--port", free_port(), "--data-dir", str(tmp_path), code=1)

@@ -10,7 +10,7 @@ from pathlib import Path
 from compilation.bytecode import write_bytecode
 from compilation.constants import with_final_constants, with_import
 from compilation.messages import declares_messages, rewritten
-from compilation.numbers import with_native_readers
+from compilation.numbers import with_native_structs
 from compilation.selection import compiled_modules, reused_names
 
 ROOT = Path(__file__).parent.parent
@@ -43,12 +43,12 @@ def write_tree(target: Path) -> Path:
         shutil.copy(_RUNTIME / name, package / place)
     for module in compiled_modules(package):
         path = package / module
-        source = path.read_text()
+        source = path.read_text(encoding="utf-8")
         assert not (names := reused_names(source)), f"{module}: one name for exceptions in {names}"
         if module.parts[:2] == ("protocol", "messages") and declares_messages(source):
             name = ".".join(path.relative_to(target).with_suffix("").parts)
             source = rewritten(name, source)
-        path.write_text(with_final_constants(with_native_readers(source)))
+        path.write_text(with_final_constants(with_native_structs(source)), encoding="utf-8")
     for name, (classes, attributes) in _BASES.items():
         _open_bases(package / name, classes, attributes)
     return package
@@ -58,15 +58,19 @@ def find_native_modules(package: Path) -> None:
     """Let the package find its modules in the library, which has been made, and in one file."""
     write_bytecode(package)
     path = package / "__init__.py"
-    source = path.read_text()
-    path.write_text(f"{source}\nfrom coterie import native_modules as _  # noqa: E402\n")
+    source = path.read_text(encoding="utf-8")
+    path.write_text(
+        f"{source}\nfrom coterie import native_modules as _  # noqa: E402\n", encoding="utf-8"
+    )
 
 
 def _open_bases(path: Path, classes: set[str], attributes: str) -> None:
     """Let interpreted classes be derived from native ones."""
-    source = path.read_text()
+    source = path.read_text(encoding="utf-8")
     for name in classes:
         decorator = f"@mypyc_attr({attributes})\n"
         source, count = re.subn(rf"^(?=class {name}\b)", decorator, source, flags=re.MULTILINE)
         assert count == 1, f"{path} has no class {name}"
-    path.write_text(with_import(source, "from mypy_extensions import mypyc_attr\n"))
+    path.write_text(
+        with_import(source, "from mypy_extensions import mypyc_attr\n"), encoding="utf-8"
+    )

@@ -9,7 +9,7 @@ and hold nothing that was not acknowledged, so whatever is wrong in one is damag
 and renames and removes the files.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
 from coterie.storage.aborted_transactions import TransactionIndex
@@ -190,19 +190,26 @@ class Segment(SegmentReader):
 
     # --- appending and reading --------------------------------------------------------------------
 
-    def append(self, data: bytes, batches: list[BatchFacts]) -> None:
-        """Write placed batches at the end. After an OSError the log must not append here again."""
+    def append(self, data: bytes, last: BatchFacts, earlier: Sequence[BatchFacts] = ()) -> None:
+        """Write placed batches at the end. After an OSError the log must not append here again.
+
+        Args:
+            data: the batches.
+            last: the facts of the last one, which is nearly always the only one.
+            earlier: those of the others.
+        """
         position = self.size
         self._files.get(self.path).write(position, data)
         if position == 0:
-            _, _, _, _, self.first_timestamp_ms = batches[0]
-        last_offset = self.indexes.add(batches, position)
+            self.first_timestamp_ms = earlier[0][4] if earlier else last[4]
+        if earlier:
+            self.indexes.add(earlier, position)
+        last_offset = self.indexes.add_one(last, position)
         assert last_offset >= self.next_offset, "an append moves the end of the log"
         end = position + len(data)
-        last_position, last_bytes, _, _, _ = batches[-1]
-        assert last_position + last_bytes == len(data), "the facts include every byte"
+        assert last[0] + last[1] == len(data), "the facts include every byte"
         if self._digested:
-            self.digest, self._digest_end = link(self.digest, batches), end
+            self.digest, self._digest_end = link(self.digest, (*earlier, last)), end
         start, stop = self._checked
         if stop == position:
             self._checked = (start, end)

@@ -298,8 +298,8 @@ def _open(path: str, flags: int, mode: int) -> int:
         if os.path.isdir(path):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path) from error
         raise
-    except FileNotFoundError as error:
-        raise _no_directory(os.path.dirname(path), error) from error
+    except FileNotFoundError as missing:
+        raise _no_directory(os.path.dirname(path), missing) from missing
 
 
 def _no_directory(path: str, error: OSError) -> OSError:

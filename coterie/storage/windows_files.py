@@ -8,7 +8,7 @@ cannot be read any more. (Handles that share their deletion would not do: a dire
 files still keeps its name, and so does a removed file on some file systems, until they are closed.)
 
 Other programs, such as virus scanners, open new files for a moment. A call that is refused is
-repeated for about a second.
+repeated for about a second, in other threads than the main one for ten.
 
 Invariants:
 * A file has no handle while its name changes, and is opened by its name at that time.
@@ -31,8 +31,11 @@ from coterie.storage.filesystem import REMOVED, OsFileSystem, open_mode
 
 # Windows translates the ends of lines without it.
 _BYTES: int = getattr(os, "O_BINARY", 0)
-# The pauses before a refused call is repeated: a second in sum. Scanners need milliseconds.
+# The pauses before a refused call is repeated: a second in sum, since clients may wait. Scanners
+# need milliseconds for a small file.
 _PAUSES_S = tuple(0.001 * 2**doubling for doubling in range(10))
+# The further ones of threads that no client waits for, as those that remove what was cleaned.
+_LATER_PAUSES_S = (1.0,) * 9
 # Paths with this prefix may be longer than 260 characters, and `nul.x-0` is a name like any other.
 _ANY_NAME = "\\\\?\\"
 
@@ -149,7 +152,7 @@ class WindowsFile:
         if self._is_removed:
             raise FileNotFoundError(errno.ENOENT, REMOVED, self.path)
         if self._descriptor < 0:
-            self._descriptor = _open(self.path, os.O_RDWR | _BYTES)
+            self._descriptor = _patiently(_open, self.path, os.O_RDWR | _BYTES, 0)
         return self._descriptor
 
     def _sync(self, descriptor: int) -> None:
@@ -176,7 +179,7 @@ class WindowsFileSystem(OsFileSystem):
 
     def open(self, path: str) -> WindowsFile:
         """See `FileSystem`."""
-        return self._opened(path, os.O_RDWR | _BYTES, open_mode(private=False))
+        return self._opened(path, os.O_RDWR | _BYTES, 0)
 
     def create(self, path: str, *, private: bool = False) -> WindowsFile:
         """See `FileSystem`."""
@@ -205,27 +208,11 @@ class WindowsFileSystem(OsFileSystem):
 
     def rename(self, source: str, target: str) -> None:
         """See `FileSystem`."""
-        old, new = _full(source), _full(target)
-        with self._names, ExitStack() as held:
-            moved = self._hold(held, old, with_below=True)
-            replaced = () if _same(old, new) else self._hold(held, new, with_below=False)
-            for file in (*moved, *replaced):
-                # If the call is refused, they go on.
-                file.park()
-            _patiently(os.replace, old, new)
-            for file in moved:
-                file.path = new + file.path[len(old) :]
-            self._lost(replaced)
+        _patiently(self._rename, _full(source), _full(target))
 
     def remove(self, path: str) -> None:
         """See `FileSystem`."""
-        full = _full(path)
-        with self._names, ExitStack() as held:
-            removed = self._hold(held, full, with_below=False)
-            for file in removed:
-                file.park()
-            _patiently(os.unlink, full)
-            self._lost(removed)
+        _patiently(self._remove, _full(path))
 
     def remove_directory(self, path: str) -> None:
         """See `FileSystem`."""
@@ -241,12 +228,35 @@ class WindowsFileSystem(OsFileSystem):
             self._open_files.discard(file)
 
     def _opened(self, path: str, flags: int, mode: int) -> WindowsFile:
-        full = _full(path)
+        file: WindowsFile = _patiently(self._try_to_open, _full(path), flags, mode)
+        return file
+
+    def _try_to_open(self, path: str, flags: int, mode: int) -> WindowsFile:
         # No name changes between the opening and the note of it.
         with self._names:
-            file = WindowsFile(self, full, _open(full, flags, mode))
+            file = WindowsFile(self, path, _open(path, flags, mode))
             self._open_files.add(file)
         return file
+
+    def _rename(self, old: str, new: str) -> None:
+        with self._names, ExitStack() as held:
+            moved = self._hold(held, old, with_below=True)
+            replaced = () if _same(old, new) else self._hold(held, new, with_below=False)
+            for file in (*moved, *replaced):
+                # If the call is refused, they go on.
+                file.park()
+            os.replace(old, new)
+            for file in moved:
+                file.path = new + file.path[len(old) :]
+            self._lost(replaced)
+
+    def _remove(self, path: str) -> None:
+        with self._names, ExitStack() as held:
+            removed = self._hold(held, path, with_below=False)
+            for file in removed:
+                file.park()
+            os.unlink(path)
+            self._lost(removed)
 
     def _hold(self, held: ExitStack, path: str, *, with_below: bool) -> tuple[WindowsFile, ...]:
         """Return the open files of a name, or also those in that directory; nobody uses them."""
@@ -280,17 +290,16 @@ def _same(one: str, other: str) -> bool:
     return os.path.normcase(one) == os.path.normcase(other)
 
 
-def _open(path: str, flags: int, mode: int = 0) -> int:
+def _open(path: str, flags: int, mode: int) -> int:
     """Open a file, with the errors that POSIX has for directories in the place of files."""
     try:
-        descriptor: int = _patiently(os.open, path, flags, mode)
+        return os.open(path, flags, mode)
     except PermissionError as error:
         if os.path.isdir(path):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path) from error
         raise
     except FileNotFoundError as missing:
         raise _no_directory(os.path.dirname(path), missing) from missing
-    return descriptor
 
 
 def _no_directory(path: str, error: OSError) -> OSError:
@@ -306,7 +315,8 @@ def _patiently(call: Callable[..., Any], *arguments: Any) -> Any:
     Raises:
         PermissionError: it was refused to the last.
     """
-    for pause_s in _PAUSES_S:
+    is_main = threading.current_thread() is threading.main_thread()
+    for pause_s in _PAUSES_S if is_main else _PAUSES_S + _LATER_PAUSES_S:
         try:
             return call(*arguments)
         except PermissionError:

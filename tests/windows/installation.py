@@ -5,6 +5,7 @@ Python as Windows has it, and PyPI the wheels.
 
 What Wine 8 lacks is worked around here, and nowhere in the product:
  * Rust needs `ProcessPrng`, which is a DLL of three lines.
+ * Wheels for every Python need `python3.dll`, which Maven's Python does not have.
  * `platform` asks for the version by WMI, where Wine ends the process. It has other ways.
  * Python cannot use a file as its standard output, so a pipe leads there.
 """
@@ -16,6 +17,7 @@ import subprocess
 import sys
 import urllib.request
 import zipfile
+from collections.abc import Iterable
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -36,6 +38,7 @@ _PACKAGES = (
     *("anyio", "fastavro", "hypothesis", "jsonschema", "kafka-python", "packaging", "pytest"),
     *("pytest-asyncio", "pytest-timeout", "pytest-randomly", "pytest-xdist"),
 )
+_MINGW = "x86_64-w64-mingw32"
 _PRNG = """\
 #include <windows.h>
 #include <ntsecapi.h>
@@ -93,7 +96,7 @@ def _make_prefix(prefix: Path) -> None:
     environment = {**os.environ, "WINEPREFIX": str(prefix), "WINEDEBUG": "-all"}
     for command in (["wine", "wineboot", "-i"], ["wine", "winecfg", "-v", "win10"]):
         subprocess.run(command, env=environment, check=True, stdin=subprocess.DEVNULL)
-    compiler = ["x86_64-w64-mingw32-gcc", "-shared", "-O2", "-x", "c", "-", "-o", str(added)]
+    compiler = [f"{_MINGW}-gcc", "-shared", "-O2", "-x", "c", "-", "-o", str(added)]
     subprocess.run([*compiler, "-ladvapi32"], input=_PRNG.encode(), check=True)
 
 
@@ -105,7 +108,21 @@ def _unpack(place: Path, name: str) -> Path:
     with zipfile.ZipFile(jar) as archive:
         archive.extractall(place)
     jar.unlink()
-    return place / _INSIDE
+    directory = place / _INSIDE
+    (library,) = (path for path in directory.glob("python3*.dll") if path.stem != "python3")
+    table = subprocess.check_output([f"{_MINGW}-objdump", "-p", str(library)], text=True)
+    _, _, names = table.partition("[Ordinal/Name Pointer] Table")
+    _forward(directory / "python3.dll", library.stem, re.findall(r"\b_?Py\w+", names))
+    return directory
+
+
+def _forward(path: Path, library: str, names: Iterable[str]) -> None:
+    """Make a library whose functions are those of another one."""
+    lines = [f'LIBRARY "{path.name}"', "EXPORTS", *(f"{name}={library}.{name}" for name in names)]
+    definition = path.with_suffix(".def")
+    definition.write_text("\n".join(lines))
+    compiler = [f"{_MINGW}-gcc", "-shared", "-nostdlib", "-Wl,-e,0"]
+    subprocess.run([*compiler, str(definition), "-o", str(path)], check=True)
 
 
 def _install_wheels(site: Path, version: str) -> None:

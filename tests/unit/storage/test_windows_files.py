@@ -11,7 +11,10 @@ from typing import Any
 import pytest
 
 from coterie.storage import windows_files
+from coterie.storage.directory import DataDirectory
+from coterie.storage.log_config import LogConfig
 from coterie.storage.windows_files import WindowsFile, WindowsFileSystem
+from tests.unit.storage.test_log import batch
 from tests.without.open_files import refused_calls
 
 
@@ -207,3 +210,26 @@ def test_bytes_are_synced_before_a_handle_is_closed_and_a_failure_stays(
         with pytest.raises(OSError, match="the disk"):
             file.sync()
     assert len(syncs) == 1
+
+
+def test_a_topic_is_deleted_while_its_logs_are_open_and_wait_for_a_sync(
+    filesystem: WindowsFileSystem, tmp_path: Path
+) -> None:
+    """[log/topic-deletion]"""
+    directory = DataDirectory.open(
+        filesystem, str(tmp_path), node_id=1, cluster_id="c", directory_id="d", durable=True
+    )
+    for topic_id in (b"1" * 16, b"2" * 16):
+        directory.create_partitions("orders", [0, 1], topic_id)
+        logs = [directory.open_log("orders", each, LogConfig(flush=True)) for each in (0, 1)]
+        for log in logs:
+            log.append(batch(b"x"))
+        pending = logs[0].unsynced()
+        assert pending is not None
+        logs[1].sync()
+        directory.delete_topic("orders")
+        pending.run()
+        while directory.remove_deleted():
+            pass
+        assert not [name for name in os.listdir(tmp_path) if name.startswith("orders")]
+    directory.close()

@@ -26,7 +26,7 @@ class CodecWriter:
 
     def source(self) -> str:
         """Return the source of all functions, and of their registration."""
-        name = _snake(self.cls.__name__)
+        name = snake(self.cls.__name__)
         self._reading(self.cls, f"_read_{name}", self.cls.__name__)
         self._writing(self.cls, f"_write_{name}", self.cls.__name__)
         flexible = _condition(self.cls.is_flexible, self.versions)
@@ -328,7 +328,7 @@ def _condition(test: Callable[[int], bool], versions: Iterable[int]) -> str:
 
 def _function(prefix: str, where: str) -> str:
     """Return the name of the function for the structure at a path in the message."""
-    return f"{prefix}_" + _snake(re.sub(r"\W+", "_", where).strip("_"))
+    return f"{prefix}_" + snake(re.sub(r"\W+", "_", where).strip("_"))
 
 
 def _variable(field: WireField) -> str:
@@ -359,5 +359,6 @@ def _constant(field: WireField) -> str:
     return "[]"
 
 
-def _snake(name: str) -> str:
+def snake(name: str) -> str:
+    """Return the name of a class as it is in the names of its functions."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()

@@ -55,12 +55,23 @@ def _candidates(tree: ast.Module) -> Iterator[tuple[ast.Assign | ast.AnnAssign, 
 
 
 def _assigned(tree: ast.Module) -> tuple[Counter[str], set[str]]:
-    """Return how often each name is assigned anywhere, and the names that functions share."""
+    """Return how often each name is assigned anywhere, and the names that functions share.
+
+    Attributes of a class, such as the members of an enumeration, are not names of the module.
+    """
     assigned: Counter[str] = Counter()
     shared: set[str] = set()
+    attributes = {
+        id(target)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef)
+        for statement in node.body
+        if isinstance(statement, ast.Assign)
+        for target in statement.targets
+    }
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-            assigned[node.id] += 1
+            assigned[node.id] += id(node) not in attributes
         elif isinstance(node, ast.Global):
             shared.update(node.names)
     return assigned, shared

@@ -2,7 +2,8 @@
 
 The text of the declaring module is kept, except that every declared class is replaced by a class
 with typed attributes and a constructor. Behind the class of a message follow the functions that
-`codecs.py` writes for it, and one line that registers them.
+`codecs.py` writes for it, and one line that registers them. An encoder that the module binds at
+its top level, as in `_encode = Offset.encoder(4)`, becomes a function that calls one of them.
 """
 
 import ast
@@ -10,7 +11,7 @@ from collections.abc import Iterator
 from importlib import import_module
 from typing import NamedTuple
 
-from compilation.codecs import CodecWriter
+from compilation.codecs import CodecWriter, snake
 from coterie.protocol.fields import Declaration, MessageDeclaration
 from coterie.protocol.schema import fields_of
 
@@ -54,6 +55,10 @@ def rewritten(module_name: str, source: str) -> str:
         if node.lineno > imports_at >= 0:
             pieces += ["".join(lines[done:imports_at]), _IMPORTS]
             done, imports_at = imports_at, -1
+        encoder = _bound_encoder(node)
+        if encoder is not None:
+            pieces += ["".join(lines[done : node.lineno - 1]), encoder]
+            done = node.end_lineno or 0
         cls = getattr(module, node.name, None) if isinstance(node, ast.ClassDef) else None
         if not isinstance(node, ast.ClassDef) or not _is_declaration(cls):
             continue
@@ -74,6 +79,20 @@ def declares_messages(source: str) -> bool:
         isinstance(node, ast.ClassDef) and any(map(_is_decorator, node.decorator_list))
         for node in ast.parse(source).body
     )
+
+
+def _bound_encoder(node: ast.stmt) -> str | None:
+    """Return the source of a function in place of a statement that binds an encoder, else None."""
+    match node:
+        case ast.Assign(
+            targets=[ast.Name(id=name)],
+            value=ast.Call(
+                func=ast.Attribute(value=ast.Name(id=cls), attr="encoder"), args=[version]
+            ),
+        ):
+            encode = f"encode_{snake(cls)}({ast.unparse(version)}, m)"
+            return f"def {name}(m: {cls}) -> bytes:\n    return {encode}\n"
+    return None
 
 
 def _is_decorator(node: ast.expr) -> bool:

@@ -46,9 +46,11 @@ from compilation.selection import compiled_modules
 LIBRARY = "coterie__mypyc"
 _GROUP = "coterie"
 
+# The source is the same for all systems: what only some have is looked up when it runs.
 _CONFIG = """\
 [mypy]
 python_version = 3.11
+platform = linux
 ignore_missing_imports = True
 follow_imports = silent
 cache_dir = build/mypy_cache

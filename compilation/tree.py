@@ -11,7 +11,7 @@ from pathlib import Path
 from compilation.bytecode import write_bytecode
 from compilation.constants import with_final_constants, with_import
 from compilation.messages import declares_messages, rewritten
-from compilation.numbers import with_native_readers
+from compilation.numbers import with_native_structs
 from compilation.selection import compiled_modules, reused_names
 
 ROOT = Path(__file__).parent.parent
@@ -34,6 +34,14 @@ _BASES = {
     "server/services.py": ({"SharedServices", "Services"}, _OPEN),
     "server/network/channel.py": ({"ConnectionServices"}, _OPEN),
 }
+# Classes that are made for every request and are no part of a cycle: what they hold does not hold
+# them. The garbage collector leaves them out.
+_ACYCLIC = {
+    "coordinator/kernel/append.py": {"Append"},
+    "coordinator/kernel/effects.py": {"Reply"},
+    "coordinator/kernel/operation.py": {"Operation"},
+    "coordinator/kernel/request.py": {"RequestContext"},
+}
 
 
 def write_tree(target: Path) -> Path:
@@ -47,15 +55,17 @@ def write_tree(target: Path) -> Path:
     kept = _Kept(target / "build" / "texts")
     for module in compiled_modules(package):
         path = package / module
-        source = path.read_text()
+        source = path.read_text(encoding="utf-8")
         assert not (names := reused_names(source)), f"{module}: one name for exceptions in {names}"
         if module.parts[:2] == ("protocol", "messages") and declares_messages(source):
             name = ".".join(path.relative_to(target).with_suffix("").parts)
             source = rewritten(name, source)
-        path.write_text(kept.native(source))
+        path.write_text(kept.native(source), encoding="utf-8")
     kept.remove_others()
     for name, (classes, attributes) in _BASES.items():
-        _open_bases(package / name, classes, attributes)
+        _mark(package / name, classes, attributes)
+    for name, classes in _ACYCLIC.items():
+        _mark(package / name, classes, "acyclic=True")
     return package
 
 
@@ -77,9 +87,9 @@ class _Kept:
         if self._others.pop(name, None) is None and not path.exists():
             # A build that is interrupted leaves no half of a text.
             begun = path.with_suffix(".new")
-            begun.write_text(with_final_constants(with_native_readers(source)))
+            begun.write_text(with_final_constants(with_native_structs(source)), encoding="utf-8")
             begun.replace(path)
-        return path.read_text()
+        return path.read_text(encoding="utf-8")
 
     def remove_others(self) -> None:
         """Remove what no module has asked for."""
@@ -91,15 +101,19 @@ def find_native_modules(package: Path) -> None:
     """Let the package find its modules in the library, which has been made, and in one file."""
     write_bytecode(package)
     path = package / "__init__.py"
-    source = path.read_text()
-    path.write_text(f"{source}\nfrom coterie import native_modules as _  # noqa: E402\n")
+    source = path.read_text(encoding="utf-8")
+    path.write_text(
+        f"{source}\nfrom coterie import native_modules as _  # noqa: E402\n", encoding="utf-8"
+    )
 
 
-def _open_bases(path: Path, classes: set[str], attributes: str) -> None:
-    """Let interpreted classes be derived from native ones."""
-    source = path.read_text()
+def _mark(path: Path, classes: set[str], attributes: str) -> None:
+    """Give native classes attributes of mypyc."""
+    source = path.read_text(encoding="utf-8")
     for name in classes:
         decorator = f"@mypyc_attr({attributes})\n"
         source, count = re.subn(rf"^(?=class {name}\b)", decorator, source, flags=re.MULTILINE)
         assert count == 1, f"{path} has no class {name}"
-    path.write_text(with_import(source, "from mypy_extensions import mypyc_attr\n"))
+    path.write_text(
+        with_import(source, "from mypy_extensions import mypyc_attr\n"), encoding="utf-8"
+    )

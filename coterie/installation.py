@@ -5,6 +5,7 @@ are missing.
 """
 
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module, metadata
 from importlib.util import find_spec
@@ -17,6 +18,7 @@ _IMPORTED_AS = {"google-re2": "re2", "kafka-python": "kafka"}
 _REQUIREMENT = re.compile(r"([A-Za-z0-9._-]+)(?:\[[^\]]*\])?\s*\(?([^;)]*)\)?\s*(?:;(.*))?")
 _CLAUSE = re.compile(r"(>=|<=|==|!=|<|>)\s*([0-9]+(?:\.[0-9]+)*)")
 _EXTRA = re.compile(r"extra == ['\"]([\w-]+)['\"]")
+_NOT_ON = re.compile(r"sys_platform != ['\"](\w+)['\"]")
 
 
 def form() -> str:
@@ -103,6 +105,9 @@ def requirements(extra: str | None) -> list[Requirement]:
     for each in listed:
         matched = _REQUIREMENT.match(each)
         assert matched is not None, each
+        not_on = _NOT_ON.search(matched[3] or "")
+        if not_on and not_on[1] == sys.platform:
+            continue
         asked = _EXTRA.search(matched[3] or "")
         if (asked[1] if asked else None) == extra:
             clauses = tuple(

@@ -32,7 +32,7 @@ def with_append_time(batch: bytes, timestamp_ms: int) -> bytes:
 
 def with_offset(batch: bytes, base_offset: int, leader_epoch: int = 0) -> bytes:
     """Return one batch with another base offset and leader epoch."""
-    data, _, _ = place(batch, base_offset, leader_epoch)
+    data, _, _, _ = place(batch, base_offset, leader_epoch)
     return data
 
 

@@ -31,6 +31,7 @@ UNDONE = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
 # belongs to the process (docs/adr/0017-environment.md).
 SERVER = "coterie/server/"
 _OF_PROCESS = (
+    "clock",
     "environment",
     "listening",
     "log_lines",

@@ -129,13 +129,13 @@ def _write(directory: Path, count: int) -> None:
         key = _key(number)
         written = pairs[coordinator.partition_for(key)]
         state = ShareState(0, 2, 0, _NOW_MS)
-        written.append(coordinator.encode(state.snapshot(key, _NOW_MS)))
+        written += coordinator.encode([state.snapshot(key, _NOW_MS)])
         for first in range(0, _UPDATES * _AT_ONCE, _AT_ONCE):
             states = (
                 StateBatch(first + 1, first + 9, AVAILABLE, 1),
                 StateBatch(first + 10, first + 99, ARCHIVED, 1),
             )
-            written.append(coordinator.encode(state.update(key, 0, 0, 90, states)))
+            written += coordinator.encode([state.update(key, 0, 0, 90, states)])
     for index, written in enumerate(pairs):
         (directory / str(index)).mkdir()
         log = Log.open(OsFileSystem(), str(directory / str(index)), _CONFIG)

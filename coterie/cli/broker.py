@@ -105,7 +105,7 @@ def security_in(path: str | Path | None) -> Security:
     from coterie.client.client_properties import security_of
 
     try:
-        return security_of(read_properties(Path(path).read_text()))
+        return security_of(read_properties(Path(path).read_text(encoding="utf-8")))
     except (OSError, UnicodeDecodeError, PropertiesError, ClientError) as error:
         raise click.UsageError(f"{path}: {error}") from error
 

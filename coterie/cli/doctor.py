@@ -67,7 +67,7 @@ def _directory_checks(path: str) -> list[Check]:
     # Imported here, because `coterie --help` does without the server.
     from coterie.server.data_place import IN_MEMORY
     from coterie.storage.directory import LOCK_FILE
-    from coterie.storage.filesystem import OsFileSystem
+    from coterie.storage.system_files import system_files
 
     what = "data directory"
     if path == IN_MEMORY:
@@ -79,7 +79,7 @@ def _directory_checks(path: str) -> list[Check]:
         found = f"{existing} is not writable by this user"
         return [Check(what, found, is_good=False, remedy="use --data-dir, or :memory: for it")]
     if os.path.exists(os.path.join(path, LOCK_FILE)):
-        lock = OsFileSystem().lock(os.path.join(path, LOCK_FILE))
+        lock = system_files().lock(os.path.join(path, LOCK_FILE))
         if lock is None:
             found = f"{path} is in use by another broker"
             return [Check(what, found, is_good=False, remedy="stop it, or use another directory")]

@@ -10,6 +10,7 @@ import select
 import sys
 from collections.abc import Mapping
 from importlib import import_module
+from io import TextIOWrapper
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -127,6 +128,10 @@ class _Coterie(LazyCommands):
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run a command and exit; a reader that has seen enough is no failure [terminal/head]."""
         output = sys.stdout
+        for stream in (sys.stdout, sys.stderr):
+            # Files and pipes of Windows take only the characters of a code page.
+            if isinstance(stream, TextIOWrapper) and stream.encoding.lower() != "utf-8":
+                stream.reconfigure(errors="replace")
         try:
             return super().main(*args, **kwargs)
         except SystemExit:

@@ -24,9 +24,9 @@ from coterie.storage.cleanable import Cleanable, CleanerConfig, cleanable
 from coterie.storage.cleaner import CleaningResult, clean
 from coterie.storage.directory import DataDirectory
 from coterie.storage.errors import CorruptLog, DirectoryLocked, LogFailed, StorageError
-from coterie.storage.filesystem import OsFileSystem
 from coterie.storage.log import Log
 from coterie.storage.meta_properties import META_FILE, read_meta
+from coterie.storage.system_files import system_files
 
 _MEGABYTE = 1_000_000
 
@@ -61,7 +61,7 @@ def locked_directory(path: str) -> Iterator[DataDirectory]:
         CommandFailed: it is not a data directory, a server has locked it, or its own files can't be
             read.
     """
-    filesystem = OsFileSystem()
+    filesystem = system_files()
     path = path.rstrip("/") or "/"
     try:
         meta = read_meta(filesystem, path) if os.path.isdir(path) else None
@@ -287,7 +287,7 @@ def _stored_settings(path: str) -> tuple[StoredSettings, Config]:
     """
     place = f"{path}/{SETTINGS_FILE}"
     try:
-        stored = read_settings(OsFileSystem(), path)
+        stored = read_settings(system_files(), path)
         config = Config.load((), os.environ)
         if stored is not None:
             config.alter(stored.broker, stored.cluster)

@@ -6,6 +6,7 @@ the addresses of that start. Clients need only the directory.
 
 import os
 from collections.abc import Iterable
+from pathlib import Path
 from typing import NamedTuple
 
 from coterie.authority import CertificateAuthority, Issued, LibraryMissing
@@ -21,14 +22,15 @@ class SecureFiles(NamedTuple):
     """Certificates of `--secure`.
 
     Attributes:
-        directory: where they are, as an absolute path.
+        directory: where they are, as an absolute path with slashes: a backslash would have to be
+            doubled in properties and programs.
     """
 
     directory: str
 
     def path(self, name: str) -> str:
         """Return the path of a file."""
-        return os.path.join(self.directory, name)
+        return f"{self.directory}/{name}"
 
     @property
     def properties(self) -> str:
@@ -83,7 +85,7 @@ def make_files(directory: str, hosts: Iterable[str]) -> SecureFiles:
         ValueError: the directory has files that cannot be used, or a library is missing.
         OSError: the directory cannot be written.
     """
-    files = SecureFiles(os.path.abspath(directory))
+    files = SecureFiles(Path(directory).absolute().as_posix())
     os.makedirs(files.directory, mode=0o700, exist_ok=True)
     try:
         authority = _authority(files)

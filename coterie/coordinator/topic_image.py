@@ -6,7 +6,7 @@ The notice of a deletion comes when the topic cannot come back; the deletion is 
 offsets of the topic are durably deleted [topics/whole-deletion].
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import NamedTuple
 
 
@@ -57,9 +57,7 @@ class TopicsImage:
 
     __slots__ = ("_changes", "_forgotten", "by_id", "by_name", "created_version", "version")
 
-    def __init__(
-        self, by_name: Mapping[str, TopicImage], by_id: Mapping[bytes, TopicImage]
-    ) -> None:
+    def __init__(self, by_name: dict[str, TopicImage], by_id: dict[bytes, TopicImage]) -> None:
         """Show the topics in two tables of their owner."""
         self.by_name = by_name
         self.by_id = by_id

@@ -85,14 +85,7 @@ NO_SEQUENCE = -1
 # -- structs ---------------------------------------------------------------------------------------
 
 HEADER = struct.Struct(header_format(*_NAMES))
-# A writer packs the header in two parts: the second is covered by the CRC, which is in the first.
-HEADER_BEFORE_CRC_START = struct.Struct(
-    header_format("base_offset", "length", "leader_epoch", "magic", "crc")
-)
-HEADER_FROM_CRC_START = struct.Struct(
-    ">" + HEADER.format.removeprefix(HEADER_BEFORE_CRC_START.format)
-)
-# So many bytes of the first part are counted by the length field.
+# So many bytes of the part before the CRC's start are counted by the length field.
 COUNTED_BEFORE_CRC_START = CRC_START - LOG_OVERHEAD_BYTES
 
 BASE_OFFSET = struct.Struct(header_format("base_offset"))

@@ -8,6 +8,7 @@ and tests.
 
 import zlib
 from collections.abc import Sequence
+from struct import Struct
 
 from coterie.protocol import checksum
 from coterie.protocol.compression import Compression, compress
@@ -20,8 +21,7 @@ from coterie.protocol.record_batch_layout import (
     COUNTED_BEFORE_CRC_START,
     CRC_START,
     HAS_DELETE_HORIZON,
-    HEADER_BEFORE_CRC_START,
-    HEADER_FROM_CRC_START,
+    HEADER,
     LOG_APPEND_TIME,
     LOG_OVERHEAD_BYTES,
     NO_PRODUCER_EPOCH,
@@ -34,10 +34,12 @@ from coterie.protocol.record_batch_layout import (
 )
 from coterie.protocol.varints import TABLE_SIZE, VARINTS, varint
 
-_pack_front = HEADER_BEFORE_CRC_START.pack
-_pack_rest = HEADER_FROM_CRC_START.pack
-_pack_timestamp = TIMESTAMP.pack
+# Written as text because the compiled form has a function for each.
+_pack_front = Struct(">qiibI").pack
+_pack_rest = Struct(">hiqqqhii").pack
+_pack_timestamps = Struct(">qq").pack
 _join = b"".join
+assert HEADER.format == ">qiibIhiqqqhii", "the first two pack the header in two parts"
 
 # How a record of `encode_batch` begins, by offset delta: attributes 0, timestamp delta 0, offset
 # delta.
@@ -131,11 +133,10 @@ def _encode_single(
     """Return a batch of one record: most commits and generations come alone."""
     key_size, value_size = VARINTS[len(key)], VARINTS[len(value)]
     size = _SINGLE_RECORD_BYTES + len(key_size) + len(key) + len(value_size) + len(value)
-    timestamp = _pack_timestamp(timestamp_ms)
     rest = _join(
         (
-            _BEFORE_TIMESTAMPS, timestamp, timestamp, _AFTER_TIMESTAMPS, VARINTS[size],
-            _RECORD_STARTS[0], key_size, key, value_size, value, b"\0",
+            _BEFORE_TIMESTAMPS, _pack_timestamps(timestamp_ms, timestamp_ms), _AFTER_TIMESTAMPS,
+            VARINTS[size], _RECORD_STARTS[0], key_size, key, value_size, value, b"\0",
         )
     )  # fmt: skip
     length = len(rest) + COUNTED_BEFORE_CRC_START

@@ -5,8 +5,9 @@ from typing import NamedTuple
 from coterie.server.environment import Environment
 from coterie.server.file_handles import FileHandles
 from coterie.storage.directory import DataDirectory
-from coterie.storage.filesystem import FileSystem, OsFileSystem
+from coterie.storage.filesystem import FileSystem
 from coterie.storage.memory_filesystem import MemoryFileSystem
+from coterie.storage.system_files import system_files
 
 # The value of --data-dir that keeps everything in memory, until the process ends.
 IN_MEMORY = ":memory:"
@@ -62,5 +63,5 @@ def data_place(
     # No one else reaches files in memory that are made here.
     is_private = in_memory and (filesystem is None or files_are_private)
     if filesystem is None:
-        filesystem = MemoryFileSystem() if in_memory else OsFileSystem()
+        filesystem = MemoryFileSystem() if in_memory else system_files()
     return DataPlace("memory" if in_memory else data_dir, filesystem, in_memory, is_private)

@@ -2,8 +2,8 @@
 
 Nothing else in the server has a source of these (`make lint` checks it), so a broker with another
 environment runs on a loop that a test turns, in virtual time, with ids from a seed, and does the
-same again for the same seed. run.py, operating_system.py, watchdog.py and log_lines.py belong to
-the process and use its own.
+same again for the same seed. clock.py, run.py, operating_system.py, watchdog.py and log_lines.py
+belong to the process and use its own.
 """
 
 import asyncio
@@ -16,6 +16,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from coterie.protocol.fields import uuid_text
+from coterie.server.clock import system_clock, wall_clock
 from coterie.server.loggers import ROOT, Loggers
 from coterie.server.workers import Workers, WorkerThreads, once
 
@@ -32,27 +33,6 @@ _VARIANT_1 = "89ab" * 4
 
 # The first six bits that base64url writes as a dash.
 _DASH = 0b111110
-
-
-def system_clock() -> Callable[[], int]:
-    """Return a function that returns the time in epoch milliseconds and never jumps.
-
-    The wall clock is read once, here. From then on the monotonic clock is added to it: setting the
-    wall clock back or forward must not expire sessions. While the machine is suspended it stands
-    still, so that the sessions of clients which were suspended too go on.
-    """
-    read = time.monotonic_ns
-    offset_ns = time.time_ns() - read()
-
-    def now_ms() -> int:
-        return (read() + offset_ns) // 1_000_000
-
-    return now_ms
-
-
-def wall_clock() -> int:
-    """Return the time of the machine, in epoch milliseconds."""
-    return time.time_ns() // 1_000_000
 
 
 class Environment:

@@ -74,7 +74,7 @@ def facts_of_made(batch: bytes, base_offset: int, records: int, timestamp_ms: in
 
 def place(
     batches: bytes, next_offset: int, leader_epoch: int, made: BatchFacts | None = None
-) -> tuple[bytes, list[BatchFacts], Sequence[int]]:
+) -> tuple[bytes, BatchFacts, Sequence[BatchFacts], Sequence[int]]:
     """Give batches of magic 2 consecutive offsets and a leader epoch [data-plane/timestamps].
 
     Bytes that have the right offsets and epoch already, as those of the coordinator have, are not
@@ -88,15 +88,14 @@ def place(
             and without a producer; its header is not read then.
 
     Returns:
-        The bytes to write, the facts about each batch in them, and the positions of the batches
-        that have a producer id.
+        The bytes to write, the facts about the last batch in them and about those before it, and
+        the positions of the batches that have a producer id.
     """
     if made is not None:
-        _, _, base_offset, _, _ = made
-        assert base_offset == next_offset, "a batch of the broker has the log's next offset"
-        return batches, [made], ()
+        assert made[2] == next_offset, "a batch of the broker has the log's next offset"
+        return batches, made, (), ()
     stamped: bytearray | None = None
-    placed = []
+    placed: list[BatchFacts] = []
     produced: tuple[int, ...] = ()
     position, end = 0, len(batches)
     while position < end:
@@ -118,7 +117,8 @@ def place(
         position += length
     assert position == end, "an append is whole batches"
     assert placed, "an append has at least one batch"
-    return batches if stamped is None else bytes(stamped), placed, produced
+    last = placed.pop()
+    return batches if stamped is None else bytes(stamped), last, placed, produced
 
 
 def scan(

@@ -208,7 +208,7 @@ class Cleaning:
                 assert taken > 0, "each step reads whole batches"
                 data, facts, aborted = batches.take()
                 if facts:
-                    cleaned.append(data, facts)
+                    cleaned.append(data, facts[-1], facts[:-1])
                 for transaction in aborted:
                     cleaned.transactions.add(transaction)
                 self._count(dirty, batches)

@@ -10,7 +10,8 @@ from importlib import import_module
 from typing import Any
 
 # How Windows says that another process has locked the bytes, and POSIX that it has locked the file.
-_IS_HELD = (errno.EACCES, errno.EAGAIN)
+# Wine gives no number.
+_IS_HELD = (errno.EACCES, errno.EAGAIN, 0)
 
 
 class OsLock:

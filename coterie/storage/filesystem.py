@@ -5,15 +5,14 @@ own. A call does everything that it was asked to do or raises OSError: a short w
 an interrupted call is repeated (by Python itself, PEP 475), and a read is shorter than requested
 only at the end of the file.
 
-This module, `file_locks` and `file_sync` are the only ones of the pure packages that call the
-operating system; docs/platforms.md has what differs between systems. `memory_filesystem.py` is the
-implementation for `--data-dir :memory:`; the tests have others that fail, tear writes and lose
-them.
+This module, `windows_files`, `file_locks` and `file_sync` are the only ones of the pure packages
+that call the operating system; docs/platforms.md has what differs between systems, and
+`system_files` chooses. `memory_filesystem.py` is the implementation for `--data-dir :memory:`; the
+tests have others that fail, tear writes and lose them.
 """
 
 import errno
 import os
-import threading
 from typing import Protocol
 
 from coterie.storage.file_locks import OsLock, lock_file
@@ -23,8 +22,8 @@ from coterie.storage.file_sync import sync_directory, sync_file
 _FILE_MODE = 0o644
 # The mode of files with secrets.
 _PRIVATE_MODE = 0o600
-# Windows translates the ends of lines without it.
-_BYTES: int = getattr(os, "O_BINARY", 0)
+# What is said of a file that has no name any more.
+REMOVED = "the file was removed while it was in use"
 # Linux has a new id after each boot. Other systems do not have this file.
 _BOOT_ID_FILE = "/proc/sys/kernel/random/boot_id"
 # A UUID and a line feed.
@@ -165,7 +164,7 @@ class OsFile:
         sync_file(self._descriptor)
         # The kernel also syncs a file whose name was removed, for example with the data directory.
         if os.fstat(self._descriptor).st_nlink == 0:
-            raise FileNotFoundError(errno.ENOENT, "the file was removed while it was in use")
+            raise FileNotFoundError(errno.ENOENT, REMOVED)
 
     def close(self) -> None:
         """See `File`."""
@@ -176,54 +175,17 @@ class OsFile:
         os.close(descriptor)
 
 
-class SeekingFile(OsFile):
-    """A file of Windows, which has no calls that read and write at a position.
-
-    The position is that of the file, so one thread at a time reads or writes.
-    """
-
-    __slots__ = ("_turn",)
-
-    def __init__(self, descriptor: int) -> None:
-        super().__init__(descriptor)
-        self._turn = threading.Lock()
-
-    def read(self, position: int, length: int) -> bytes:
-        """See `File`."""
-        parts = []
-        with self._turn:
-            os.lseek(self._descriptor, position, os.SEEK_SET)
-            while length > 0 and (data := os.read(self._descriptor, length)):
-                parts.append(data)
-                length -= len(data)
-        return b"".join(parts)
-
-    def write(self, position: int, data: bytes) -> None:
-        """See `File`."""
-        rest = memoryview(data)
-        with self._turn:
-            os.lseek(self._descriptor, position, os.SEEK_SET)
-            while rest:
-                written = os.write(self._descriptor, rest)
-                if written == 0:
-                    raise OSError(errno.EIO, "a write made no progress")
-                rest = rest[written:]
-
-
-_FILE: type[OsFile] = OsFile if hasattr(os, "pread") else SeekingFile
-
-
 class OsFileSystem:
-    """The operating system's files."""
+    """The files of a POSIX system."""
 
-    def open(self, path: str) -> OsFile:
+    def open(self, path: str) -> File:
         """See `FileSystem`."""
-        return _FILE(os.open(path, os.O_RDWR | _BYTES))
+        return OsFile(os.open(path, os.O_RDWR))
 
-    def create(self, path: str, *, private: bool = False) -> OsFile:
+    def create(self, path: str, *, private: bool = False) -> File:
         """See `FileSystem`."""
-        flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | _BYTES
-        return _FILE(os.open(path, flags, _PRIVATE_MODE if private else _FILE_MODE))
+        flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC
+        return OsFile(os.open(path, flags, open_mode(private=private)))
 
     def exists(self, path: str) -> bool:
         """See `FileSystem`."""
@@ -259,7 +221,7 @@ class OsFileSystem:
 
     def lock(self, path: str) -> OsLock | None:
         """See `FileSystem`, and [log/directory-lock] for why there are two locks."""
-        return lock_file(os.open(path, os.O_RDWR | os.O_CREAT | _BYTES, _FILE_MODE), path)
+        return lock_file(os.open(path, os.O_RDWR | os.O_CREAT, _FILE_MODE), path)
 
     def boot_id(self) -> str:
         """See `FileSystem`."""
@@ -271,6 +233,11 @@ class OsFileSystem:
             return os.read(descriptor, _BOOT_ID_BYTES).decode("ascii").strip()
         finally:
             os.close(descriptor)
+
+
+def open_mode(*, private: bool) -> int:
+    """Return the mode of a new file."""
+    return _PRIVATE_MODE if private else _FILE_MODE
 
 
 def make_directories(filesystem: FileSystem, path: str, *, durable: bool) -> None:

@@ -231,18 +231,21 @@ class SegmentIndexes:
             The last offset of the last batch.
         """
         last_offset = self._base_offset - 1
-        since_entry, interval_bytes = self._since_entry, self._interval_bytes
-        greatest_ms, _ = self.max_timestamp
-        for position, length_bytes, _, last_offset, max_timestamp_ms in batches:
-            if max_timestamp_ms > greatest_ms:
-                greatest_ms = max_timestamp_ms
-                self.max_timestamp = (max_timestamp_ms, last_offset)
-            if since_entry > interval_bytes:
-                self.offsets.append(last_offset - self._base_offset, position + shift)
-                self._add_time_entry()
-                since_entry = 0
-            since_entry += length_bytes
-        self._since_entry = since_entry
+        for facts in batches:
+            last_offset = self.add_one(facts, shift)
+        return last_offset
+
+    def add_one(self, facts: BatchFacts, shift: int) -> int:
+        """Add the next batch of the segment, as `add` does; return its last offset."""
+        last_offset, max_timestamp_ms = facts[3], facts[4]
+        if max_timestamp_ms > self.max_timestamp[0]:
+            self.max_timestamp = (max_timestamp_ms, last_offset)
+        since_entry = self._since_entry
+        if since_entry > self._interval_bytes:
+            self.offsets.append(last_offset - self._base_offset, facts[0] + shift)
+            self._add_time_entry()
+            since_entry = 0
+        self._since_entry = since_entry + facts[1]
         return last_offset
 
     def is_full(self, size_bytes: int) -> bool:

@@ -155,12 +155,12 @@ class Log(LogReader):
         if self._sync.failure is not None:
             raise LogFailed(self.directory, self._sync.failure)
         base_offset = self.log_end_offset
-        data, placed, produced = place(batches, base_offset, self.leader_epoch, made)
+        data, last, earlier, produced = place(batches, base_offset, self.leader_epoch, made)
         try:
             if self._has_unsynced_name:
                 self._sync_name()
             segment = self._segments.all[-1]
-            if segment.size and is_full(segment, len(data), placed[-1], self.config):
+            if segment.size and is_full(segment, len(data), last, self.config):
                 self._roll()
                 segment = self._segments.all[-1]
             if self.leader_epoch != self.epochs.latest:
@@ -169,7 +169,7 @@ class Log(LogReader):
             if self.config.flush and segment.path not in self._sync.pinned:
                 is_pinned = self._sync.pin(segment.path)
             assert segment.base_offset <= base_offset, "an append lies behind the segment's name"
-            segment.append(data, placed)
+            segment.append(data, last, earlier)
         except OSError as error:
             raise self.fail(error) from error
         if produced:

@@ -43,12 +43,11 @@ def is_full(segment: Segment, more_bytes: int, last: BatchFacts, config: LogConf
         last: the facts of the last batch of it.
         config: the settings of the log.
     """
-    _, _, _, last_offset, max_timestamp_ms = last
     first_ms = segment.first_timestamp_ms
     return (
         segment.size + more_bytes > config.segment_bytes
-        or (first_ms >= 0 and max_timestamp_ms - first_ms > config.segment_ms)
-        or last_offset - segment.base_offset > MAX_RELATIVE_OFFSET
+        or (first_ms >= 0 and last[4] - first_ms > config.segment_ms)
+        or last[3] - segment.base_offset > MAX_RELATIVE_OFFSET
         # In a smaller segment an index cannot be full, because its entries are so far apart.
         or (
             segment.size * _INDEXED_BYTES > config.index_bytes * config.index_interval_bytes

@@ -6,7 +6,7 @@ was written before.
 
 import errno
 
-from coterie.storage.filesystem import File, Lock
+from coterie.storage.filesystem import REMOVED, File, Lock
 
 
 class MemoryFile:
@@ -46,7 +46,7 @@ class MemoryFile:
     def sync(self) -> None:
         """Check that the file has a name. There is nothing to sync."""
         if self.removed:
-            raise FileNotFoundError(errno.ENOENT, "the file was removed while it was in use")
+            raise FileNotFoundError(errno.ENOENT, REMOVED)
 
     def close(self) -> None:
         """Do nothing: the bytes belong to the file system."""

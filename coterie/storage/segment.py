@@ -9,7 +9,7 @@ and hold nothing that was not acknowledged, so whatever is wrong in one is damag
 and renames and removes the files.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
 from coterie.storage.aborted_transactions import TransactionIndex
@@ -18,7 +18,7 @@ from coterie.storage.errors import CorruptLog
 from coterie.storage.index import INDEX_INTERVAL_BYTES, MAX_RELATIVE_OFFSET, IndexDamaged
 from coterie.storage.leader_epochs import LeaderEpochs
 from coterie.storage.open_files import OpenFiles
-from coterie.storage.segment_digests import FILE_NAME, link
+from coterie.storage.segment_digests import FILE_NAME, link, link_one
 from coterie.storage.segment_files import SWAP_SUFFIX, segment_stem
 from coterie.storage.segment_reader import MAX_OFFSET, SegmentReader
 from coterie.storage.time_search import check_last_entry, first_at_or_after, greatest_timestamp_from
@@ -190,19 +190,27 @@ class Segment(SegmentReader):
 
     # --- appending and reading --------------------------------------------------------------------
 
-    def append(self, data: bytes, batches: list[BatchFacts]) -> None:
-        """Write placed batches at the end. After an OSError the log must not append here again."""
+    def append(self, data: bytes, last: BatchFacts, earlier: Sequence[BatchFacts] = ()) -> None:
+        """Write placed batches at the end. After an OSError the log must not append here again.
+
+        Args:
+            data: the batches.
+            last: the facts of the last one, which is nearly always the only one.
+            earlier: those of the others.
+        """
         position = self.size
         self._files.get(self.path).write(position, data)
         if position == 0:
-            _, _, _, _, self.first_timestamp_ms = batches[0]
-        last_offset = self.indexes.add(batches, position)
+            self.first_timestamp_ms = earlier[0][4] if earlier else last[4]
+        if earlier:
+            self.indexes.add(earlier, position)
+        last_offset = self.indexes.add_one(last, position)
         assert last_offset >= self.next_offset, "an append moves the end of the log"
         end = position + len(data)
-        last_position, last_bytes, _, _, _ = batches[-1]
-        assert last_position + last_bytes == len(data), "the facts include every byte"
+        assert last[0] + last[1] == len(data), "the facts include every byte"
         if self._digested:
-            self.digest, self._digest_end = link(self.digest, batches), end
+            digest = link(self.digest, earlier) if earlier else self.digest
+            self.digest, self._digest_end = link_one(digest, last), end
         start, stop = self._checked
         if stop == position:
             self._checked = (start, end)
@@ -407,7 +415,7 @@ class Segment(SegmentReader):
                         found = BadBatch(position, f"offset {last_offset} is beyond the segment")
                         return
                     if self._digested:
-                        self.digest = link(self.digest, (facts,))
+                        self.digest = link_one(self.digest, facts)
                     yield facts
             except BadBatch as bad:
                 found = bad

@@ -10,9 +10,9 @@ leaves: a segment gets its entry when it is closed, and before a cleaned segment
 another one, the file has the entries of both, or none if it had none of the other.
 """
 
-import struct
 from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
+from struct import Struct
 from typing import NamedTuple
 from zlib import crc32
 
@@ -26,7 +26,8 @@ FILE_NAME = "coterie-segments"
 _SWAP_SUFFIX = ".swap.tmp"
 # Length, base offset, last offset and greatest timestamp of a batch. The checksum of the batch
 # covers the rest.
-_pack_link = struct.Struct(">iqqq").pack
+_pack_link = Struct(">iqqq").pack
+_crc32 = crc32
 
 
 class SegmentDigest(NamedTuple):
@@ -43,10 +44,14 @@ class SegmentDigest(NamedTuple):
 
 def link(digest: int, batches: Iterable[BatchFacts]) -> int:
     """Return the digest of a segment after some more batches; that of an empty segment is 0."""
-    for _, length_bytes, base_offset, last_offset, max_timestamp_ms in batches:
-        packed = _pack_link(length_bytes, base_offset, last_offset, max_timestamp_ms)
-        digest = crc32(packed, digest)
+    for facts in batches:
+        digest = link_one(digest, facts)
     return digest
+
+
+def link_one(digest: int, facts: BatchFacts) -> int:
+    """Return the digest of a segment after one more batch, as `link` does."""
+    return _crc32(_pack_link(facts[1], facts[2], facts[3], facts[4]), digest)
 
 
 def remove_digests(filesystem: FileSystem, directories: Iterable[str]) -> bool:

@@ -37,7 +37,7 @@ from coterie.storage.batches import BadBatch, scan
 from coterie.storage.errors import CorruptLog
 from coterie.storage.filesystem import File, FileSystem
 from coterie.storage.segment import Segment
-from coterie.storage.segment_digests import FILE_NAME, SegmentDigest, SegmentDigests, link
+from coterie.storage.segment_digests import FILE_NAME, SegmentDigest, SegmentDigests, link_one
 from coterie.storage.segment_files import (
     CLEANED_SUFFIX,
     DELETED_SUFFIX,
@@ -204,7 +204,7 @@ def _read_cleaned(filesystem: FileSystem, path: str, base_offset: int) -> tuple[
     try:
         size = file.size()
         for batch in scan(file, 0, size, base_offset, gaps=True):
-            digest = link(digest, (batch,))
+            digest = link_one(digest, batch)
             _, _, _, last_offset, _ = batch
             next_offset = last_offset + 1
     except BadBatch as bad:

@@ -19,8 +19,8 @@ from coterie.server.logging import make_logger
 from coterie.server.logs.flusher import FlushMode, parse_flush_mode
 from coterie.server.shared_parts import SharedParts
 from coterie.storage.errors import StorageError
-from coterie.storage.filesystem import OsFileSystem
 from coterie.storage.memory_filesystem import MemoryFileSystem
+from coterie.storage.system_files import system_files
 from coterie.testing.access_rules import authorizer_settings, parsed_rules
 from coterie.testing.bounds import check_all
 from coterie.testing.disk import Disk
@@ -113,7 +113,7 @@ class Described(Views):
         self._values = {**TEST_CONFIG, **authorizer, **given}
         self._topics = dict(topics or {})
         self._data_dir = IN_MEMORY if data_dir is None else fspath(data_dir)
-        files = MemoryFileSystem() if data_dir is None else OsFileSystem()
+        files = MemoryFileSystem() if data_dir is None else system_files()
         self.disk = Disk(files, self._interception)
         self._flush = _flush_mode(flush)
         self._release = release_of(version)

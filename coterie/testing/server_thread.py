@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from coterie.address import Address
 from coterie.server.broker import Broker
+from coterie.server.clock import system_clock, wall_clock
 from coterie.server.config.listeners import Listener
-from coterie.server.environment import Environment, system_clock, wall_clock
+from coterie.server.environment import Environment
 from coterie.server.workers import Workers
 from coterie.testing.bounds import check
 from coterie.testing.errors import EXPLAINED, BrokerLeak, WrongUse

@@ -40,11 +40,11 @@ def acknowledges_at_once(kind: str) -> Fault:
     """Return the fault of an acknowledgement that does not wait for the sync of one kind of log."""
 
     def fault(acknowledge: Function) -> Function:
-        def run(appends: Any, ownership: Any, index: int, operations: int, now_ms: int) -> None:
+        def run(appends: Any, written: list[Any], now_ms: int) -> None:
             if appends._kind == kind:
-                appends._appended(index, operations, now_ms)
+                appends._appended([(each.index, each.written) for each in written], now_ms)
             else:
-                acknowledge(appends, ownership, index, operations, now_ms)
+                acknowledge(appends, written, now_ms)
 
         return run
 

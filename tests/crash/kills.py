@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tests.crash.group_kills import MOVED, PARTITIONS, GroupsUnderKills, patiently
 from tests.crash.wire import Connection, Refused
-from tests.live.broker_process import BrokerProcess
+from tests.live.broker_process import START_LIMIT_S, BrokerProcess
 
 TOPIC = "ledger"
 COMMITTERS = 3
@@ -38,7 +38,7 @@ _FEW_HANDLES = 96
 _IN_START_SHARE = 0.25
 _LONGEST_START_S = 0.5
 _LONGEST_RUN_S = 0.6
-_LOAD_LIMIT_S = 30.0
+_LOAD_LIMIT_S = START_LIMIT_S / 2
 
 
 class Ledger:

@@ -2,7 +2,8 @@
 
 Our server is started with the command line that users type, so these tests cover it too. With
 COTERIE_TEST_BOOTSTRAP the tests use a running broker, such as a real Kafka. With
-COTERIE_TEST_COMMAND they start another program that takes the same arguments as `coterie`.
+COTERIE_TEST_COMMAND they start another program that takes the same arguments as `coterie`, and with
+COTERIE_TEST_START_S they wait longer for it.
 """
 
 import os
@@ -19,7 +20,7 @@ from coterie.protocol.messages.api_versions import ApiVersionsResponse
 __all__ = ["FAST_GROUPS", "Broker", "BrokerProcess"]
 
 # A JVM broker in COTERIE_TEST_COMMAND needs about ten seconds to start, ours less than one.
-START_LIMIT_S = 60.0
+START_LIMIT_S = float(os.environ.get("COTERIE_TEST_START_S", "60"))
 # Of consumer groups (KIP-848): there the broker decides, and not the member.
 FAST_CONSUMER_GROUPS = {
     "group.consumer.min.session.timeout.ms": "1000",

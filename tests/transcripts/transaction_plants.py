@@ -247,8 +247,8 @@ TRANSACTION_PLANTS: tuple[tuple[Plant, str], ...] = (
         Plant(
             "records of a transaction share a plain batch",
             "coterie.coordinator.kernel.shard:Shard.settle",
-            "Append(self.partition, records, operation.form, operation.marker, pairs)",
-            "Append(self.partition, records, None, operation.marker, pairs)",
+            "operation.partition = self.partition",
+            "operation.partition, operation.form = self.partition, None",
         ),
         "offsets/transaction_commits_and_aborts",
     ),

@@ -15,6 +15,7 @@ IMPORT = "from typing import Final\n"
         ("CODES: dict[str, int] = {}\n", "CODES: Final[dict[str, int]] = {}\n"),
         ('"""Text."""\nLIMIT = 5\n', '"""Text."""\nLIMIT: Final = 5\n'),
         ("LIMIT = (\n    5\n)\n", "LIMIT: Final = (\n    5\n)\n"),
+        ("class E:\n    ON = 1\nON = E.ON\n", "class E:\n    ON = 1\nON: Final = E.ON\n"),
     ],
 )
 def test_constant_is_final(source: str, expected: str) -> None:

@@ -2,7 +2,7 @@
 
 Modules become such that cannot be imported, names are deleted, and files of the system cannot be
 found. The standard library has imported what it needs by then. A process with all of Windows' gaps
-is no Windows: files that are open can still be renamed, and paths are those of POSIX.
+is no Windows: its paths are those of POSIX.
 """
 
 import builtins
@@ -17,6 +17,8 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+
+from tests.without.open_files import refused_calls
 
 # Whether a name of the operating system is one of these files decides whether it is found.
 _PROC = "/proc/"
@@ -45,6 +47,11 @@ def _hide_files() -> None:
 
     for module, name in ((builtins, "open"), (os, "open"), (os, "listdir")):
         setattr(module, name, without(getattr(module, name)))
+
+
+def _refuse_open_files() -> None:
+    for name, call in refused_calls().items():
+        setattr(os, name, call)
 
 
 def _hide_signal_handlers() -> None:
@@ -78,6 +85,7 @@ FACILITIES: dict[str, Callable[[], None]] = {
     "uvloop": lambda: _hide_module("uvloop"),
     "resource": lambda: _hide_module("resource"),
     "fcntl": _replace_locks,
+    "open-files": _refuse_open_files,
     "proc": _hide_files,
     "mallopt": _hide_mallopt,
     "fdatasync": lambda: _hide_names(os, "fdatasync"),

@@ -1,6 +1,5 @@
 """Appends: the records of operations, as a coordinator hands them to its runtime."""
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from coterie.protocol.record_batch_layout import (
@@ -21,6 +20,9 @@ RECORD_OVERHEAD_BYTES = 24
 Record = tuple[Message, Message | None]
 # An encoded key and value.
 Pair = tuple[bytes, bytes | None]
+
+# What an append has whose records are written, or that has none.
+NO_RECORDS: list[Record] = []
 
 
 class BatchForm(NamedTuple):
@@ -54,7 +56,7 @@ class Append:
     def __init__(
         self,
         partition: int,
-        records: Sequence[Record],
+        records: list[Record],
         form: BatchForm | None = None,
         marker: Pair | None = None,
         pairs: list[Pair] | None = None,

@@ -9,8 +9,8 @@ groups, and those of transactions and of share groups to come.
 The runtime calls a machine in this order for each partition: `begin_load`; `replay` for each record
 that the reader of the log has left; `replay_open` for each record of an open transaction;
 `finish_load`; then the machine serves requests, and each of its appends is acknowledged with
-`appended` in the order in which they were made, until `unload`, `fail` or `append_failed`. After
-`append_failed` the load has begun already, under the same epoch.
+`all_appended` in the order in which they were made, until `unload`, `fail` or `append_failed`.
+After `append_failed` the load has begun already, under the same epoch.
 
 A machine refuses an operation that does not fit a batch before it changes anything, and splits what
 may be split [coordinator/operation-size].
@@ -121,11 +121,16 @@ class Machine(Protocol):
 
     # -- appends -----------------------------------------------------------------------------------
 
-    def encode(self, record: Record) -> Pair:
-        """Return key and value of a record as bytes."""
+    def encode(self, records: list[Record]) -> list[Pair]:
+        """Return keys and values of records as bytes."""
 
-    def appended(self, partition: int, operations: int, now_ms: int) -> Effects[Any]:
-        """Acknowledge the oldest `operations` appends of a partition as durable."""
+    def all_appended(self, written: list[tuple[int, int]], now_ms: int) -> Effects[Any]:
+        """Acknowledge the oldest appends of partitions as durable.
+
+        Args:
+            written: partitions, and how many appends of each.
+            now_ms: the time.
+        """
 
     def hold(self, partition: int, now_ms: int) -> Effects[Any]:
         """Note that appends are not acknowledged for now: too few replicas are in sync.
@@ -134,7 +139,7 @@ class Machine(Protocol):
         """
 
     def release(self, partition: int) -> Effects[Any]:
-        """Note that enough replicas are in sync again; `appended` follows."""
+        """Note that enough replicas are in sync again; `all_appended` follows."""
 
     def append_failed(self, partition: int, error: ErrorCode, now_ms: int) -> Effects[Any]:
         """Answer what waits for a lost append, and start to load the partition again.

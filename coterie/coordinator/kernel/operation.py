@@ -3,30 +3,24 @@
 from collections.abc import Hashable, Sequence
 from typing import Any
 
-from coterie.coordinator.kernel.append import BatchForm, Pair, Record
+from coterie.coordinator.kernel.append import NO_RECORDS, Append, BatchForm, Pair, Record
 from coterie.coordinator.kernel.event import Event
 from coterie.protocol.messages.journal_records import Fact
 
 # The key of an operation that does not belong to one group: the marker of a transaction.
 NO_GROUP = ""
 
-# What an operation has that writes no records, or whose records are in an append already.
-NO_RECORDS: list[Record] = []
 
-
-class Operation:
+class Operation(Append):
     """The records of a verb and what follows from them; then what waits for them.
 
     A verb fills in the first part: whether it creates or removes a group is said here and not read
     from the records. The shard fills in the second part, and keeps the operation until its records
-    are durable. An operation without a key only waits for those before it.
+    are durable. To the server it is an append, whose records it forgets when they are written. An
+    operation without a key only waits for those before it.
 
     Attributes:
         key: the group or transactional id that it changes, or `NO_GROUP`; None if it only reads.
-        records: its records, until they are in an append.
-        pairs: the records as bytes, if they were encoded to know their size.
-        form: the header of their batch, if they belong to a producer.
-        marker: key and value of the marker of a transaction, instead of records.
         creates: the group that exists from now on; None for one that exists.
         removes: the group that is gone from now on. With `creates` it is replaced by another one.
         completion: what the verb does once the records are durable, as data.
@@ -37,12 +31,13 @@ class Operation:
     """
 
     __slots__ = (
-        "completion", "creates", "durable_events", "form", "key", "marker", "pairs", "records",
-        "removes", "request", "response", "to", "version",
+        "completion", "creates", "durable_events", "key", "removes", "request", "response", "to",
+        "version",
     )  # fmt: skip
 
     def __init__(self, key: str | None, records: list[Record] | None = None) -> None:
         """Start without anything but the records."""
+        self.partition = -1
         self.key = key
         self.records = NO_RECORDS if records is None else records
         self.pairs: list[Pair] | None = None

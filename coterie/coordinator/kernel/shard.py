@@ -18,17 +18,15 @@ does not wait then [cluster/waiting-groups].
 Invariant: `unacknowledged` is in the order of the log.
 """
 
-from collections import deque
 from typing import Any, TypeVar
 
-from coterie.coordinator.kernel.append import Append
 from coterie.coordinator.kernel.append_errors import (
     LARGE_OPERATION_ERROR,
     translate_append_error,
 )
 from coterie.coordinator.kernel.effects import Effects
 from coterie.coordinator.kernel.machine import OpenRecord
-from coterie.coordinator.kernel.operation import NO_RECORDS, Operation
+from coterie.coordinator.kernel.operation import Operation
 from coterie.coordinator.kernel.response_parts import ResponsePart
 from coterie.coordinator.kernel.shard_state import ACTIVE, ShardState
 from coterie.protocol.errors import ErrorCode
@@ -61,7 +59,7 @@ class Shard:
         self.always_fitting_records = always_fitting_records
         self.epoch = -1
         self.state = ShardState.INITIAL
-        self.unacknowledged: deque[Operation] = deque()
+        self.unacknowledged: list[Operation] = []
         self.holds = False
         self.skipped_records = 0
 
@@ -186,10 +184,9 @@ class Shard:
                     effects.response = self.error_response(request, error, version)
                     return effects
             self.apply(operation, now_ms, effects)
-            records, pairs = operation.records, operation.pairs
-            effects.append(Append(self.partition, records, operation.form, operation.marker, pairs))
-            # The log has them from now on.
-            operation.records, operation.pairs = NO_RECORDS, None
+            assert operation.records or operation.marker is not None, "an append has records"
+            operation.partition = self.partition
+            effects.append(operation)
         elif effects.response is None or not self.unacknowledged or self.holds:
             return effects
         else:
@@ -207,19 +204,24 @@ class Shard:
         """Acknowledge the oldest appends: send their responses, and those of reads behind them."""
         assert operations >= 0, "a number of appends is not negative"
         unacknowledged = self.unacknowledged
-        while unacknowledged:
-            operation = unacknowledged[0]
+        done = 0
+        # What a completion writes comes behind those that there are.
+        for operation in unacknowledged:
             if operation.key is not None:
                 if not operations:
-                    return
+                    break
                 operations -= 1
-            unacknowledged.popleft()
+            done += 1
             if operation.durable_events:
                 effects.add_events(operation.durable_events)
             if operation.response is not None:
                 send_response(operation.to, operation.response, effects)
             if operation.completion is not None:
                 self.complete(operation.completion, now_ms, effects)
+        if done == len(unacknowledged):
+            unacknowledged.clear()
+        else:
+            del unacknowledged[:done]
         assert not operations, "the server acknowledges the appends that it was given, and no more"
 
     def hold(

@@ -113,11 +113,13 @@ class ShareCoordinator(Partitions[ShareStateShard]):
         """Return a reader for the log of a partition."""
         return ShareStateReader()
 
-    def encode(self, record: Record) -> Pair:
-        """Return key and value of a record as bytes."""
-        key, value = record
-        encoded_key = SHARE_STATE_RECORDS.encode_key(key)
-        return encoded_key, None if value is None else SHARE_STATE_RECORDS.encode_value(value)
+    def encode(self, records: list[Record]) -> list[Pair]:
+        """Return keys and values of records as bytes."""
+        types = SHARE_STATE_RECORDS
+        return [
+            (types.encode_key(key), None if value is None else types.encode_value(value))
+            for key, value in records
+        ]
 
     def totals(self) -> dict[str, int]:
         """Return the number of share partitions."""

@@ -31,6 +31,7 @@ from coterie.protocol.messages.transaction_records import (
     TransactionLogValue,
     encode_old_value,
 )
+from coterie.protocol.wire import Message
 
 
 class TransactionCoordinator(Partitions[TransactionShard]):
@@ -177,9 +178,11 @@ class TransactionCoordinator(Partitions[TransactionShard]):
         """Return a reader for the log of a partition."""
         return NewestRecords(TRANSACTION_RECORDS)
 
-    def encode(self, record: Record) -> Pair:
-        """Return key and value of a record as bytes [transactions/log-records]."""
-        key, value = record
+    def encode(self, records: list[Record]) -> list[Pair]:
+        """Return keys and values of records as bytes [transactions/log-records]."""
+        return [self._encoded(key, value) for key, value in records]
+
+    def _encoded(self, key: Message, value: Message | None) -> Pair:
         encoded_key = TRANSACTION_RECORDS.encode_key(key)
         if value is None:
             return encoded_key, None

@@ -158,7 +158,8 @@ decode_key = GROUP_RECORDS.decode_key
 
 # Nearly all records that are written are of offsets. A look at the class is faster than the lookup
 # in the registry.
-_OFFSET_KEY_PREFIX, _encode_offset_key = GROUP_RECORDS.by_number[1].key_encoder()
+_OFFSET_KEY_PREFIX = (1).to_bytes(PREFIX_BYTES, "big")
+_encode_offset_key = OffsetCommitKey.encoder(0)
 
 
 def encode_key(key: Message) -> bytes:

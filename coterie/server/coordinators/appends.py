@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from coterie.coordinator.kernel.append import (
     BATCH_OVERHEAD_BYTES,
     MAX_BATCH_BYTES,
+    NO_RECORDS,
     RECORD_OVERHEAD_BYTES,
     Append,
     BatchForm,
@@ -44,15 +45,19 @@ class Ownership:
     """A period in which this broker coordinates a partition, from a load to its end.
 
     Attributes:
-        log: the log of the partition.
+        index: the partition.
+        log: its log.
         first_offset: where the log ended at the load.
         next_offset: where the log ends if nothing else writes to it.
+        written: how many operations were written that the coordinator has not learnt of.
     """
 
-    __slots__ = ("first_offset", "log", "next_offset")
+    __slots__ = ("first_offset", "index", "log", "next_offset", "written")
 
-    def __init__(self, log: Log) -> None:
+    def __init__(self, index: int, log: Log) -> None:
+        self.index = index
         self.log = log
+        self.written = 0
         self.first_offset = self.next_offset = log.log_end_offset
 
 
@@ -75,8 +80,8 @@ class Appends:
         host: Host,
         kind: str,
         codec: int,
-        encode: Callable[[Record], Pair],
-        appended: Callable[[int, int, int], None],
+        encode: Callable[[list[Record]], list[Pair]],
+        appended: Callable[[list[tuple[int, int]], int], None],
         failed: Callable[[int, Exception], None],
         diverged: Callable[[int], None],
     ) -> None:
@@ -86,9 +91,9 @@ class Appends:
             host: its loop, flusher and pending writes are used.
             kind: what the coordinator is about, for log lines.
             codec: the codec of every batch [offsets/compression].
-            encode: encodes a record.
-            appended: called with a partition, the number of its oldest operations that have
-                become durable, and the time.
+            encode: encodes records.
+            appended: called with partitions, each with the number of its oldest operations that
+                have become durable, and the time.
             failed: called with a partition that cannot be written, and the reason.
             diverged: called with a partition whose log has an unexpected end.
         """
@@ -113,7 +118,7 @@ class Appends:
     def begin(self, index: int) -> None:
         """Begin to own a partition that has been loaded to the end of its log."""
         assert index not in self._owned, "a partition is loaded once in an ownership"
-        self._owned[index] = Ownership(self.partitions[index].log)
+        self._owned[index] = Ownership(index, self.partitions[index].log)
 
     def end(self, index: int) -> None:
         """End the ownership of a partition; its unacknowledged operations stay so."""
@@ -125,7 +130,7 @@ class Appends:
         """Acknowledge what has waited for the high watermark of a partition."""
         operations = self._held.pop(index, 0)
         if operations:
-            self._appended(index, operations, self._host.now_ms())
+            self._appended([(index, operations)], self._host.now_ms())
 
     def owns(self, index: int) -> bool:
         """Return whether a partition is owned, and so written to."""
@@ -145,7 +150,11 @@ class Appends:
 
     def queue(self, append: Append) -> None:
         """Queue an operation; it is written at the end of this turn of the event loop."""
-        self._queued.setdefault(append.partition, []).append(append)
+        queued = self._queued.get(append.partition)
+        if queued is None:
+            self._queued[append.partition] = [append]
+        else:
+            queued.append(append)
         if not self._scheduled:
             self._scheduled = True
             self._host.loop.call_soon(self.write)
@@ -166,7 +175,9 @@ class Appends:
                 append = urgent.popleft()
                 waiting = self._queued.get(append.partition)
                 if waiting is None:
-                    self._write_partition(append.partition, [append], now_ms)
+                    ownership = self._write_partition(append.partition, [append], now_ms)
+                    if ownership is not None:
+                        self._acknowledge([ownership], now_ms)
                 else:
                     # After a shortage of file handles it is written behind those before it.
                     waiting.append(append)
@@ -188,14 +199,23 @@ class Appends:
 
     def _write(self, queued: dict[int, list[Append]]) -> None:
         now_ms = self._host.now_ms()
+        written: list[Ownership] = []
         for index, operations in queued.items():
-            self._write_partition(index, operations, now_ms)
+            ownership = self._write_partition(index, operations, now_ms)
+            if ownership is not None:
+                written.append(ownership)
+        if written:
+            # All together, which takes a coordinator less than one after another.
+            self._acknowledge(written, now_ms)
 
-    def _write_partition(self, index: int, operations: list[Append], now_ms: int) -> None:
+    def _write_partition(
+        self, index: int, operations: list[Append], now_ms: int
+    ) -> Ownership | None:
+        """Write operations to a partition; return its ownership if some were written."""
         ownership = self._owned.get(index)
         if ownership is None:
             # The partition was given up meanwhile, which answered its operations.
-            return
+            return None
         written = 0
         try:
             if len(operations) == 1:
@@ -209,20 +229,25 @@ class Appends:
                     written += batch.operations
         except UnexpectedOffset:
             self._diverged(index)
-            return
+            return None
         except OutOfHandles as shortage:
             self._write_later(index, operations[written:], shortage)
         except (StorageError, OSError) as error:
             self._failed(index, error)
-            return
+            return None
         except Exception as mistake:
             # A mistake of ours stops this partition instead of the whole server.
             line = f"{self._kind} append failed"
             self._host.log.error(line, partition=index, exc_info=mistake)  # noqa: TRY400
             self._failed(index, mistake)
-            return
-        if written:
-            self._acknowledge(ownership, index, written, now_ms)
+            return None
+        if not written:
+            return None
+        for operation in operations if written == len(operations) else operations[:written]:
+            # The log has them from now on.
+            operation.records, operation.pairs = NO_RECORDS, None
+        ownership.written = written
+        return ownership
 
     def _write_later(self, index: int, operations: list[Append], error: OutOfHandles) -> None:
         """Queue operations again, before those that were queued since [log/handle-shortage]."""
@@ -272,18 +297,27 @@ class Appends:
         ownership.next_offset += len(pairs)
         assert log.log_end_offset == ownership.next_offset, "each record has one offset"
 
-    def _acknowledge(self, ownership: Ownership, index: int, operations: int, now_ms: int) -> None:
+    def _acknowledge(self, written: list[Ownership], now_ms: int) -> None:
         """Report written operations to the coordinator, as soon as they are durable."""
-        assert operations > 0, "a write has operations"
         flusher = self._host.flusher
-        if flusher.commit:
-            self._acknowledge_synced(ownership, index, operations)
-            return
-        flusher.appended(ownership.log)
-        if self.partitions[index].held_end is None:
-            self._appended(index, operations, now_ms)
-        else:
-            self._hold(index, operations)
+        durable: list[tuple[int, int]] = []
+        for ownership in written:
+            index, operations = ownership.index, ownership.written
+            assert operations > 0, "a write has operations"
+            ownership.written = 0
+            if flusher.commit:
+                self._acknowledge_synced(ownership, index, operations)
+                continue
+            flusher.appended(ownership.log)
+            if self._owned.get(index) is not ownership:
+                # Another partition could not be written, and this one was given up with it.
+                continue
+            if self.partitions[index].held_end is None:
+                durable.append((index, operations))
+            else:
+                self._hold(index, operations)
+        if durable:
+            self._appended(durable, now_ms)
 
     def _acknowledge_synced(self, ownership: Ownership, index: int, operations: int) -> None:
         partition = self.partitions[index]
@@ -294,7 +328,7 @@ class Appends:
             if error is not None or self._owned.get(index) is not ownership:
                 return
             if partition.held_end is None:
-                self._appended(index, operations, self._host.now_ms())
+                self._appended([(index, operations)], self._host.now_ms())
             else:
                 self._hold(index, operations)
 
@@ -304,11 +338,11 @@ class Appends:
         self._held[index] = self._held.get(index, 0) + operations
 
 
-def _only_pairs(operation: Append, encode: Callable[[Record], Pair]) -> list[Pair]:
+def _only_pairs(operation: Append, encode: Callable[[list[Record]], list[Pair]]) -> list[Pair]:
     """Return the records of an operation that no other one is written with."""
     pairs, operation.pairs = operation.pairs, None
     if pairs is None:
-        pairs = [encode(record) for record in operation.records]
+        pairs = encode(operation.records)
     size = BATCH_OVERHEAD_BYTES
     for key, value in pairs:
         size += len(key) + len(value or b"") + RECORD_OVERHEAD_BYTES
@@ -318,7 +352,9 @@ def _only_pairs(operation: Append, encode: Callable[[Record], Pair]) -> list[Pai
     return pairs
 
 
-def _batches(operations: list[Append], encode: Callable[[Record], Pair]) -> Iterator[_Batch]:
+def _batches(
+    operations: list[Append], encode: Callable[[list[Record]], list[Pair]]
+) -> Iterator[_Batch]:
     """Yield operations as batches: as few as the size limit and batches of producers allow."""
     pairs: list[Pair] = []
     size, count = BATCH_OVERHEAD_BYTES, 0
@@ -326,17 +362,11 @@ def _batches(operations: list[Append], encode: Callable[[Record], Pair]) -> Iter
         form = operation.form
         # Where this operation begins: it moves to the next batch if this one gets too large.
         first, size_before = len(pairs), size
-        if operation.pairs is None:
-            # Without a call, which would be a measurable part of a small commit.
-            for record in operation.records:
-                pair = encode(record)
-                pairs.append(pair)
-                size += len(pair[0]) + len(pair[1] or b"") + RECORD_OVERHEAD_BYTES
-        else:
-            for pair in operation.pairs:
-                pairs.append(pair)
-                size += len(pair[0]) + len(pair[1] or b"") + RECORD_OVERHEAD_BYTES
-            operation.pairs = None
+        encoded, operation.pairs = operation.pairs, None
+        # Without a call, which would be a measurable part of a small commit.
+        for pair in encode(operation.records) if encoded is None else encoded:
+            pairs.append(pair)
+            size += len(pair[0]) + len(pair[1] or b"") + RECORD_OVERHEAD_BYTES
         if form is not None and operation.marker is not None:
             pairs.append(operation.marker)
         if first and (form is not None or size > MAX_BATCH_BYTES):

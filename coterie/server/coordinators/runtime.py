@@ -13,7 +13,8 @@ from asyncio import TimerHandle
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from coterie.coordinator.kernel.effects import Effects
+from coterie.coordinator.kernel.append import Append
+from coterie.coordinator.kernel.effects import Effects, Reply
 from coterie.coordinator.kernel.machine import Machine
 from coterie.coordinator.kernel.request import RequestContext
 from coterie.protocol.errors import ErrorCode
@@ -141,12 +142,15 @@ class CoordinatorRuntime:
 
     def apply(self, effects: Effects[Any]) -> None:
         """Queue the records, send the responses, set the timer; subclasses do the rest."""
-        # Most effects have one of the two, and a loop over nothing takes as long as a call.
-        if effects.appends:
-            for append in effects.appends:
+        # Most effects have one of the two, and what there is is a list.
+        appends, replies = effects.appends, effects.replies
+        if isinstance(appends, list):
+            append: Append
+            for append in appends:
                 self._appends.queue(append)
-        if effects.replies:
-            for reply in effects.replies:
+        if isinstance(replies, list):
+            reply: Reply
+            for reply in replies:
                 reply.to.send(reply.message)  # type: ignore[attr-defined]  # opaque to the coordinator
         if effects.moves_deadline:
             self._set_timer()
@@ -252,8 +256,8 @@ class CoordinatorRuntime:
     def load_ended(self, index: int) -> None:
         """Note that a partition is loaded now, or is not loaded any more. For subclasses."""
 
-    def _appended(self, index: int, operations: int, now_ms: int) -> None:
-        self.apply(self._machine.appended(index, operations, now_ms))
+    def _appended(self, written: list[tuple[int, int]], now_ms: int) -> None:
+        self.apply(self._machine.all_appended(written, now_ms))
 
     def _disown(self, index: int) -> None:
         self._loading.forget(index)

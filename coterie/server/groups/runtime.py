@@ -88,15 +88,16 @@ class GroupRuntime(CoordinatorRuntime):
         """Queue the records, send the responses, set the timer, log and keep the events."""
         # Not by `super`, which takes as long as a small part of the rest.
         CoordinatorRuntime.apply(self, effects)
-        if effects.appends:
-            self._count(effects.appends)
+        appends = effects.appends
+        if isinstance(appends, list):
+            self._count(appends)
         if effects.events:
             self.keep(effects.events)
         if effects.requests:
             for request in effects.requests:
                 self._persister.ask(request.message, partial(self._state_answered, request))
 
-    def _count(self, appends: Sequence[Append]) -> None:
+    def _count(self, appends: list[Append]) -> None:
         """Count the offsets that are committed and deleted."""
         for append in appends:
             records = append.records

@@ -12,7 +12,6 @@ Invariants:
 """
 
 import asyncio
-from collections import deque
 from collections.abc import Callable, Hashable
 from typing import Any, cast
 
@@ -80,7 +79,7 @@ class Channel(Exchange):
         self._broker = broker
         self._transport: asyncio.Transport = cast("asyncio.Transport", None)
         # Responses that are not ready, and ready ones that queue behind them.
-        self._delayed: deque[DelayedResponse] = deque()
+        self._delayed: list[DelayedResponse] = []
         # The delayed response that mutes this connection, if there is one.
         self._muted_by: DelayedResponse | None = None
         # Responses for the next write.
@@ -157,7 +156,7 @@ class Channel(Exchange):
         # Only these two may unmute the connection; for all others the check below would cost time.
         may_unmute = response is self._muted_by or len(delayed) >= limits.DELAYED_RESPONSES
         while delayed and (frame := delayed[0].frame) is not None:
-            delayed.popleft()
+            delayed.pop(0)
             out.append(frame)
         if response is self._muted_by:
             self._muted_by = None

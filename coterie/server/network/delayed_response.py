@@ -12,7 +12,7 @@ queue from then on, because responses leave in the order of the requests
 import asyncio
 from abc import abstractmethod
 from collections.abc import Callable, Hashable
-from typing import Any, Protocol
+from typing import Any
 
 from coterie.coordinator.kernel.request import ClientContext
 from coterie.server.network.route import Route
@@ -59,6 +59,10 @@ class Exchange(asyncio.Protocol):
     @abstractmethod
     def response_ready(self, response: "DelayedResponse") -> None:
         """Write the responses at the head of the queue that are ready; `response` became ready."""
+
+    @abstractmethod
+    def flush(self) -> None:
+        """Write the collected responses with one call."""
 
     @abstractmethod
     def encode_in_slices(self, response: "DelayedResponse", message: Any) -> None:
@@ -178,13 +182,6 @@ class Muting(DelayedResponse):
         self.on_disconnect = None
 
 
-class Flushable(Protocol):
-    """A connection that has collected responses."""
-
-    def flush(self) -> None:
-        """Write them."""
-
-
 class PendingWrites:
     """Connections that have responses to write which no read of their own will write.
 
@@ -200,10 +197,10 @@ class PendingWrites:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._connections: list[Flushable] = []
+        self._connections: list[Exchange] = []
         self.collecting = False
 
-    def add(self, connection: Flushable) -> None:
+    def add(self, connection: Exchange) -> None:
         """Write to `connection` at the end of this turn; called once until it was written to."""
         if not self._connections and not self.collecting:
             self._loop.call_soon(self.flush)

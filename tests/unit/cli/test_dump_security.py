@@ -7,13 +7,13 @@ from click.testing import CliRunner
 
 from coterie.cli.main import main
 from coterie.protocol.messages.security_records import encode_security_record
-from coterie.storage.filesystem import OsFileSystem
 from coterie.storage.record_file import security_log
+from coterie.storage.system_files import system_files
 from tests.unit.protocol.test_security_records import GOLDEN
 
 
 def test_records_are_shown_without_secrets(tmp_path: Path) -> None:
-    log = security_log(OsFileSystem(), str(tmp_path), durable=True)
+    log = security_log(system_files(), str(tmp_path), durable=True)
     for record, _ in GOLDEN:
         log.append([encode_security_record(record)], now_ms=0)
     log.close()
@@ -50,7 +50,7 @@ def test_a_missing_or_damaged_file_is_an_error(tmp_path: Path) -> None:
     result = CliRunner().invoke(main, ["dump", "security", str(tmp_path)])
     assert result.exit_code == 1
     assert "No such file" in result.output
-    log = security_log(OsFileSystem(), str(tmp_path), durable=True)
+    log = security_log(system_files(), str(tmp_path), durable=True)
     log.append([encode_security_record(GOLDEN[0][0])], now_ms=0)
     log.close()
     file = tmp_path / "coterie.security-0"

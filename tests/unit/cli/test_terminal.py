@@ -271,3 +271,17 @@ def test_assign_fits_on_100_columns() -> None:
         lines = on_terminal(broker, "groups", "assign", GROUP, "--assignor", "range")
     assert max(map(len, lines)) <= 100
     assert any("0-63" in line for line in lines)
+
+
+def test_a_file_that_takes_few_characters_gets_question_marks_for_others() -> None:
+    """Windows writes files in a code page."""
+    program = "from coterie.cli.main import main; main(['sing'], prog_name='\u25b7')"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONIOENCODING": "cp1252"},
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith(b"Usage: ? [OPTIONS]")

@@ -31,7 +31,7 @@ def advanced(coordinated: Coordinated, now_ms: int) -> list[Prune]:
     """Let it be a time, with everything durable that is written then; return what is pruned."""
     effects = coordinated.coordinator.advance(now_ms)
     for append in effects.appends:
-        coordinated.pairs += [coordinated.coordinator.encode(each) for each in append.records]
+        coordinated.pairs += coordinated.coordinator.encode(append.records)
     coordinated.coordinator.appended(0, len(effects.appends), now_ms)
     return list(effects.requests)
 
@@ -117,7 +117,7 @@ def test_a_cold_share_partition_gets_a_snapshot() -> None:
     assert coordinated.coordinator.next_deadline_ms() == NOW_MS + INTERVAL_MS
     assert advanced(coordinated, NOW_MS + INTERVAL_MS) == [Prune(0, 0)]
     keys = [ShareSnapshotKey.of(*each) for each in (A, B)]
-    written = [coordinated.coordinator.encode((key, None))[0] for key in keys]
+    written = [key for key, _ in coordinated.coordinator.encode([(key, None) for key in keys])]
     assert [key for key, _ in coordinated.pairs[3:]] == written
     after = coordinated.states()
     for key, fields in before.items():

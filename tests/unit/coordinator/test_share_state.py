@@ -63,7 +63,7 @@ class Coordinated:
     def settled(self, effects: Any) -> StateResult:
         """Take what is appended, and return the answer."""
         for append in effects.appends:
-            self.pairs += [self.coordinator.encode(each) for each in append.records]
+            self.pairs += self.coordinator.encode(append.records)
         if effects.response is not None:
             assert isinstance(effects.response, StateResult)
             return effects.response

@@ -21,9 +21,6 @@ def test_structs_of_some_fields_read_the_fields_of_the_whole_header() -> None:
     assert layout.OFFSETS_AND_TIME.unpack_from(header) == (1, 7, 9)
     assert layout.LENGTH.unpack_from(header) == (2,)
     assert layout.LENGTH.size == layout.LOG_OVERHEAD_BYTES
-    front, rest = layout.HEADER_BEFORE_CRC_START, layout.HEADER_FROM_CRC_START
-    assert front.pack(1, 2, 3, 2, 5) + rest.pack(6, 7, 8, 9, 10, 11, 12, 13) == header
-    assert front.size == layout.CRC_START
 
 
 def test_the_batch_header_has_the_fields_of_the_layout() -> None:

@@ -186,19 +186,22 @@ class CounterMachine:
         state.loading, state.counts = False, None
         return effects
 
-    def encode(self, record: Record) -> Pair:
-        key, value = record
-        assert value is not None
-        return key.encode(0), value.encode(0)
+    def encode(self, records: list[Record]) -> list[Pair]:
+        pairs: list[Pair] = []
+        for key, value in records:
+            assert value is not None
+            pairs.append((key.encode(0), value.encode(0)))
+        return pairs
 
-    def appended(self, partition: int, operations: int, now_ms: int) -> CounterEffects:
+    def all_appended(self, written: list[tuple[int, int]], now_ms: int) -> CounterEffects:
         assert now_ms > 0
         effects = CounterEffects()
-        waiting = self.partitions[partition].waiting
-        for _ in range(operations):
-            to, answer = waiting.popleft()
-            if to is not None:
-                effects.reply(to, answer)
+        for partition, operations in written:
+            waiting = self.partitions[partition].waiting
+            for _ in range(operations):
+                to, answer = waiting.popleft()
+                if to is not None:
+                    effects.reply(to, answer)
         return effects
 
     def hold(self, _partition: int, now_ms: int) -> CounterEffects:

@@ -9,7 +9,8 @@ from uuid import UUID
 
 import pytest
 
-from coterie.server.environment import Environment, system_clock
+from coterie.server.clock import system_clock
+from coterie.server.environment import Environment
 from coterie.testing import Broker
 from tests.unit.server.manual import ManualEnvironment, RecordingLog
 from tests.unit.server.manual_loop import ManualLoop

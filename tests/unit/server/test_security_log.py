@@ -20,9 +20,9 @@ from coterie.server.logs.flusher import FlushMode
 from coterie.server.security.security_log import GARBAGE_BYTES, SecurityLog
 from coterie.storage.directory import DataDirectory
 from coterie.storage.errors import CorruptLog, LogFailed
-from coterie.storage.filesystem import OsFileSystem
 from coterie.storage.memory_filesystem import MemoryFileSystem
 from coterie.storage.record_file import RecordFile
+from coterie.storage.system_files import system_files
 from coterie.storage.torn_tail import TailTrust
 from tests.faulty_filesystem import FaultyFileSystem
 from tests.unit.server.manual import COMMIT, NEVER, ManualEnvironment
@@ -209,7 +209,7 @@ def test_a_record_that_nothing_keeps_ends_the_start(loop: ManualLoop) -> None:
 def test_the_file_of_a_real_directory(tmp_path: Path) -> None:
     opened = partial(
         DataDirectory.open,
-        OsFileSystem(),
+        system_files(),
         str(tmp_path),
         node_id=1,
         cluster_id="c",
@@ -243,7 +243,7 @@ def test_a_version_that_does_not_know_the_file_lets_it_be(tmp_path: Path) -> Non
         pass
     before = (tmp_path / PATH).read_bytes()
     directory = DataDirectory.open(
-        OsFileSystem(), str(tmp_path), node_id=1, cluster_id="c", directory_id="d", durable=True
+        system_files(), str(tmp_path), node_id=1, cluster_id="c", directory_id="d", durable=True
     )
     assert PATH not in directory.topics
     directory.close()

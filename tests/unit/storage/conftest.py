@@ -6,9 +6,10 @@ from typing import NamedTuple
 
 import pytest
 
-from coterie.storage.filesystem import FileSystem, OsFileSystem
+from coterie.storage.filesystem import FileSystem
 from coterie.storage.memory_filesystem import MemoryFileSystem
 from coterie.storage.seals import check_properties, open_entries, open_lines
+from coterie.storage.system_files import system_files
 
 
 class Place(NamedTuple):
@@ -50,7 +51,7 @@ class Place(NamedTuple):
 @pytest.fixture(params=["memory", "os"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     if request.param == "os":
-        yield Place(OsFileSystem(), str(tmp_path))
+        yield Place(system_files(), str(tmp_path))
         return
     filesystem = MemoryFileSystem()
     filesystem.make_directory("/data")

@@ -1,66 +1,17 @@
-"""Files as macOS and Windows have them: their syncs, locks and positions."""
+"""Files as macOS and Windows have them: their syncs and locks."""
 
 import errno
 import fcntl
 import os
 import sys
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from coterie.storage import file_sync
-from coterie.storage.filesystem import OsFileSystem, SeekingFile
+from coterie.storage.filesystem import OsFileSystem
 from tests.without import msvcrt
-
-
-@pytest.fixture
-def file(tmp_path: Path) -> Iterator[SeekingFile]:
-    opened = SeekingFile(os.open(tmp_path / "a", os.O_RDWR | os.O_CREAT))
-    yield opened
-    opened.close()
-
-
-def test_files_without_positioned_calls_are_read_and_written_at_positions(
-    file: SeekingFile,
-) -> None:
-    file.write(0, b"0123456789")
-    file.write(4, b"abc")
-    assert file.read(0, 100) == b"0123abc789"
-    assert file.read(8, 1) == b"8"
-    assert file.read(10, 5) == b""
-    file.write(12, b"z")
-    assert file.read(9, 4) == b"9\0\0z"
-    file.truncate(3)
-    assert file.size() == 3
-
-
-def test_their_short_writes_and_reads_are_continued(
-    file: SeekingFile, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write, read = os.write, os.read
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "write", lambda handle, data: write(handle, data[:3]))
-        patch.setattr(os, "read", lambda handle, length: read(handle, min(length, 2)))
-        file.write(1, b"0123456789")
-        assert file.read(3, 7) == b"2345678"
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "write", lambda *_: 0)
-        with pytest.raises(OSError, match="no progress"):
-            file.write(0, b"0")
-
-
-def test_threads_take_turns(file: SeekingFile) -> None:
-    def write_and_read(number: int) -> bytes:
-        for _ in range(300):
-            file.write(number * 10, b"%010d" % number)
-            found = file.read(number * 10, 10)
-        return found
-
-    with ThreadPoolExecutor(4) as threads:
-        assert list(threads.map(write_and_read, range(4))) == [b"%010d" % each for each in range(4)]
 
 
 class _Syncs:

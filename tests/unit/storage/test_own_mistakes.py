@@ -133,7 +133,7 @@ def test_old_files_are_not_removed_while_the_new_one_is_synced(memory: Place) ->
 def test_the_facts_of_an_append_include_every_byte(memory: Place) -> None:
     log = Log.open(memory.filesystem, memory.directory)
     batch = encode_batch([(b"k", b"value")], 0, 1)
-    facts = [(0, len(batch), 0, 0, 1)]
+    facts = (0, len(batch), 0, 0, 1)
     with pytest.raises(AssertionError, match="the facts include every byte"):
         log.segments[0].append(batch + batch, facts)
 

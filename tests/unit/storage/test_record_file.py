@@ -8,9 +8,9 @@ import pytest
 
 from coterie.protocol.record_batch_layout import LEADER_EPOCH_AT, MAGIC_AT
 from coterie.storage.errors import CorruptLog, LogFailed
-from coterie.storage.filesystem import OsFileSystem
 from coterie.storage.memory_filesystem import MemoryFileSystem
 from coterie.storage.record_file import COPY_SUFFIX, RecordFile
+from coterie.storage.system_files import system_files
 from coterie.storage.torn_tail import TailTrust
 from tests.faulty_filesystem import FaultyFileSystem
 
@@ -107,11 +107,12 @@ def test_zeros_at_the_end_are_cut_after_a_loss_of_power_only() -> None:
     assert read(filesystem, TailTrust.CLEAN) == [b"a"]
 
 
+@pytest.mark.skipif(os.name == "nt", reason="Windows ignores the modes of files")
 def test_only_the_owner_may_read_the_file(tmp_path: Path) -> None:
     path = f"{tmp_path}/log"
     before = os.umask(0)
     try:
-        log = RecordFile(OsFileSystem(), path, durable=True)
+        log = RecordFile(system_files(), path, durable=True)
         log.append([b"secret"], now_ms=0)
         copy = log.copy()
         for _ in copy.write_copy([b"secret"], now_ms=0):

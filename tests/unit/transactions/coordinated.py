@@ -175,7 +175,7 @@ class Coordinated:
 
     def _apply(self, effects: Effects[Any]) -> None:
         for append in effects.appends:
-            self.log += [self.coordinator.encode(record) for record in append.records]
+            self.log += self.coordinator.encode(append.records)
             self._unacknowledged += 1
         for reply in effects.replies:
             assert reply.to not in self.replies, "a request is answered once"

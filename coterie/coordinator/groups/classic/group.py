@@ -390,17 +390,17 @@ class Group(GroupLike):
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
         if generation_id < 0 and state is _EMPTY:
             return ErrorCode.NONE
-        if generation_id >= 0 or request.member_id or request.group_instance_id is not None:
-            error = self.identity_error(request.member_id, request.group_instance_id)
+        member_id, instance_id = request.member_id, request.group_instance_id
+        member = self.members.get(member_id)
+        if member is None or instance_id is not None:
+            error = self.identity_error(member_id, instance_id)
             if error:
                 return error
-            if generation_id != self.generation_id:
-                return ErrorCode.ILLEGAL_GENERATION
-        else:
-            return ErrorCode.UNKNOWN_MEMBER_ID
+            assert member is not None, f"{member_id} is a member"
+        if generation_id != self.generation_id:
+            return ErrorCode.ILLEGAL_GENERATION
         if state is _COMPLETING_REBALANCE:
             return ErrorCode.REBALANCE_IN_PROGRESS
-        member = self.members[request.member_id]
         member.deadline_ms = now_ms + member.session_timeout_ms
         return ErrorCode.NONE
 

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from contextlib import closing
 from typing import ParamSpec, TypeVar
 
-from tests.crash.wire import LATER, Connection, Refused, assignment, subscription
+from tests.crash.wire import LATER, Assigned, Connection, Refused, assignment, subscription
 
 _P = ParamSpec("_P")
 _Answer = TypeVar("_Answer")
@@ -27,6 +27,7 @@ _LOAD_LIMIT_S = 30.0
 _LEAVES = -1
 # One heartbeat in so many is the last one of a member that comes and goes.
 _SHORT_LIFE = 6
+_UNKNOWN_SERVER_ERROR, _LOAD_IN_PROGRESS = -1, 14
 _ILLEGAL_GENERATION, _UNKNOWN_MEMBER, _REBALANCES = 22, 25, 27
 _GROUP_ID_NOT_FOUND, _STALE = 69, 113
 # What says that a member has left before. A group without members of the consumer protocol has
@@ -147,10 +148,7 @@ class LivingMember:
             return
         # Who joins comes after everybody who was told an epoch before.
         least = self._epoch or group.largest
-        answer = patiently(
-            connection.beat,
-            *(group.name, self.member_id, self._epoch, MOVED, self._topic_id, self._owned),
-        )
+        answer = patiently(self._heartbeat, connection)
         self.total += 1
         group.told(answer.epoch, least)
         self._epoch = answer.epoch
@@ -165,6 +163,17 @@ class LivingMember:
             group.takes(self.member_id, answer.partitions)
             self._owned = answer.partitions
             self._topic_id = answer.topic_id if answer.partitions else self._topic_id
+
+    def _heartbeat(self, connection: Connection) -> Assigned:
+        try:
+            return connection.beat(
+                *(self.group.name, self.member_id, self._epoch, MOVED, self._topic_id, self._owned)
+            )
+        except Refused as refused:
+            if refused.code != _UNKNOWN_SERVER_ERROR or self._epoch:
+                raise
+            # A classic group without a generation yet, which nobody can upgrade.
+            raise Refused(_LOAD_IN_PROGRESS) from None
 
     def _commit(self, connection: Connection, partition: int) -> None:
         group = self.group

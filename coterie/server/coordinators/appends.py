@@ -302,40 +302,35 @@ class Appends:
         flusher = self._host.flusher
         durable: list[tuple[int, int]] = []
         for ownership in written:
-            index, operations = ownership.index, ownership.written
+            operations, ownership.written = ownership.written, 0
             assert operations > 0, "a write has operations"
-            ownership.written = 0
             if flusher.commit:
-                self._acknowledge_synced(ownership, index, operations)
+                self._acknowledge_synced(ownership, operations)
                 continue
             flusher.appended(ownership.log)
-            if self._owned.get(index) is not ownership:
-                # Another partition could not be written, and this one was given up with it.
-                continue
-            if self.partitions[index].held_end is None:
-                durable.append((index, operations))
-            else:
-                self._hold(index, operations)
+            if self._is_due(ownership, operations):
+                durable.append((ownership.index, operations))
         if durable:
             self._appended(durable, now_ms)
 
-    def _acknowledge_synced(self, ownership: Ownership, index: int, operations: int) -> None:
-        partition = self.partitions[index]
-
+    def _acknowledge_synced(self, ownership: Ownership, operations: int) -> None:
         def synced(error: Exception | None) -> None:
-            # The partition may have been given up and taken over again during the sync. Operations
-            # of the earlier ownership have been answered with an error then.
-            if error is not None or self._owned.get(index) is not ownership:
-                return
-            if partition.held_end is None:
-                self._appended([(index, operations)], self._host.now_ms())
-            else:
-                self._hold(index, operations)
+            if error is None and self._is_due(ownership, operations):
+                self._appended([(ownership.index, operations)], self._host.now_ms())
 
         self._host.flusher.appended(ownership.log, synced)
 
-    def _hold(self, index: int, operations: int) -> None:
+    def _is_due(self, ownership: Ownership, operations: int) -> bool:
+        """Return whether durable operations are reported now; hold them if replicas are missing."""
+        index = ownership.index
+        if self._owned.get(index) is not ownership:
+            # The partition was given up during the sync, or with another one that could not be
+            # written, and may be taken over again. These operations have been answered then.
+            return False
+        if self.partitions[index].held_end is None:
+            return True
         self._held[index] = self._held.get(index, 0) + operations
+        return False
 
 
 def _only_pairs(operation: Append, encode: Callable[[list[Record]], list[Pair]]) -> list[Pair]:

@@ -109,6 +109,14 @@ def test_a_file_includes_what_is_not_of_its_own_modules() -> None:
     ]
 
 
+def test_private_attributes_are_no_macros_of_a_system() -> None:
+    types = TYPES.replace("CPyTagged _size;", "CPyTagged __cold;\n    PyObject *_warm;")
+    text = Declarations(types, FUNCTIONS).completed(f"{SOURCE}coterie___index___IndexObject *a;\n")
+    assert [line for line in text.splitlines() if line.startswith("#undef")] == ["#undef __cold"]
+    include, free, use = map(text.index, ("#include <CPy.h>", "#undef", "CPyTagged __cold;"))
+    assert include < free < use
+
+
 def test_a_new_constant_in_another_module_does_not_change_a_file() -> None:
     pytest.importorskip("mypyc", reason="only the extra dev has mypyc")
     from compilation.c_literals import with_own_literals

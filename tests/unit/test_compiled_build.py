@@ -109,6 +109,15 @@ def test_a_file_includes_what_is_not_of_its_own_modules() -> None:
     ]
 
 
+def test_a_constant_that_mypyc_takes_as_never_set_ends_the_build() -> None:
+    pytest.importorskip("mypyc", reason="only the extra dev has mypyc")
+    from compilation.module_code import never_set
+
+    wrong = "if (likely(cpy_r_r14.f0 != -113.0 && PyErr_Occurred())) goto CPyL15;"
+    right = "if (unlikely(cpy_r_r14 == -113.0 && PyErr_Occurred())) goto CPyL15;"
+    assert never_set(f"{right}\n{wrong}\n") == ["cpy_r_r14.f0"]
+
+
 def test_private_attributes_are_no_macros_of_a_system() -> None:
     types = TYPES.replace("CPyTagged _size;", "CPyTagged __cold;\n    PyObject *_warm;")
     text = Declarations(types, FUNCTIONS).completed(f"{SOURCE}coterie___index___IndexObject *a;\n")

@@ -173,13 +173,14 @@ class Journal:
             partition = topic.partitions[index]
             if not pairs or index in self._failed:
                 continue
-            # Facts of a shortage of file handles come first.
-            unwritten = self._unwritten.pop(index, [])[-_MOST_UNWRITTEN:] + pairs
+            if index in self._unwritten:
+                # Facts of a shortage of file handles come first.
+                pairs = self._unwritten.pop(index)[-_MOST_UNWRITTEN:] + pairs
             if partition.state is PartitionState.CLOSED:
                 # It could not be opened for a reason that passes.
-                self._unwritten[index] = unwritten
+                self._unwritten[index] = pairs
             else:
-                self._write(partition, unwritten, now_ms)
+                self._write(partition, pairs, now_ms)
 
     def _opened(self) -> None:
         if self._is_opening:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from coterie.coordinator.kernel.effects import Effects
 from coterie.coordinator.kernel.request import ClientContext, RequestContext
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.records import BatchHeader, encode_batch, iterate_batches
@@ -238,6 +239,36 @@ def test_mistake_in_one_timer_stops_no_others(monkeypatch: pytest.MonkeyPatch) -
         counters.loop.advance(60)
     counters.loop.advance(120)
     assert (counters.machine.count(EVEN), counters.machine.count(ODD)) == (0, 0)
+
+
+def test_mistake_in_one_answer_stops_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    counters = loaded()
+    first, second, third = (counters.add(Add(name, 1)) for name in (EVEN, ODD, EVEN))
+
+    def fails(_answer: Answer) -> None:
+        raise AssertionError("a mistake of ours")
+
+    monkeypatch.setattr(first, "send", fails)
+    with pytest.raises(AssertionError, match="a mistake of ours"):
+        counters.loop.turn()
+    assert second.answers == [Answer(ErrorCode.NONE, 1)]
+    assert third.answers == [Answer(ErrorCode.NONE, 2)]
+
+
+def test_mistake_that_the_coordinator_returns_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    counters = loaded()
+    appended = counters.machine.appended
+
+    def with_mistake(written: list[tuple[int, int]], now_ms: int) -> Effects[Answer]:
+        effects = appended(written, now_ms)
+        effects.mistakes = [AssertionError("a mistake of ours")]
+        return effects
+
+    monkeypatch.setattr(counters.machine, "appended", with_mistake)
+    caller = counters.add(Add(EVEN, 1))
+    with pytest.raises(AssertionError, match="a mistake of ours"):
+        counters.loop.turn()
+    assert caller.answers == [Answer(ErrorCode.NONE, 1)]
 
 
 def test_stop_answers_what_waits() -> None:

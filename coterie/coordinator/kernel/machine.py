@@ -3,8 +3,8 @@
 A coordinator keeps its state in the records of an internal topic. It is a `Machine`: it is given
 the time, requests and records, and returns what is to be done. The runtime owns the logs, the event
 loop and the connections; it carries out what a machine returns, and reports back what has become
-durable (ADR 16). It knows nothing else of a machine, so it serves every coordinator: that of
-groups, and those of transactions and of share groups to come.
+durable (ADR 16). It uses nothing else of a machine, so it serves every coordinator: those of
+groups, of transactions and of share groups.
 
 The runtime calls a machine in this order for each partition: `begin_load`; `replay` for each record
 that the reader of the log has left; `replay_open` for each record of an open transaction;

@@ -2,8 +2,8 @@
 
 A coordinator is a `Machine`, which is pure: it returns what is to be done. This module is the only
 place that does it: records are appended (appends.py), responses sent, the timer set. The partitions
-of the coordinator's topic are taken over, given up and stopped here; loading.py reads them. It
-knows nothing of what the coordinator is about; subclasses add that.
+of the coordinator's topic are taken over, given up and stopped here; loading.py reads them.
+What concerns one kind of coordinator only is in subclasses.
 
 Invariant: a partition is written to only between the end of its load and the moment it is given up
 or fails. After the first failed write or sync it is not written to until the next start.

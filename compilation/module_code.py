@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from mypyc.analysis.capsule_deps import find_class_dependencies, find_implicit_op_dependencies
 from mypyc.codegen.emitmodule import GroupGenerator, collect_source_dependencies
@@ -174,21 +174,35 @@ def merged_libraries(parts: list[str]) -> str:
     return "".join((*pieces, first["rest"]))
 
 
+# What others see of a module, as JSON has it (`rechecking`).
+NativeForm = dict[str, Any]
+
+
 class Kept(NamedTuple):
     """What is kept of a module from one build to the next, beside its C file.
 
     Attributes:
+        source: a digest of its source and of what all modules are made with.
         digest: of all that the C source was made of.
         includes: the lines that include headers in the C file; they are those of all modules.
         made: a digest of the C file, with declarations.
+        form: its native form.
+        interface: a digest of that.
+        named: the other modules whose classes its native form names.
+        together: those that have to be checked with it.
     """
 
+    source: str
     digest: str
     headers: tuple[str, str]
     library: str
     needs: list[tuple[str, list[str]]]
     includes: str
     made: str
+    form: NativeForm
+    interface: str
+    named: list[str]
+    together: list[str]
 
     @classmethod
     def read(cls, path: Path) -> "Kept | None":

@@ -17,8 +17,8 @@ from tests.windows.installation import MINGW, ROOT, write_coterie, write_program
 _HEADERS = ("msvcrt", "windows")
 _CL = """\
 #!/bin/bash
-exec clang --driver-mode=cl --target=x86_64-pc-windows-msvc19.38 /X /GS- -Werror=gnu \\
-  {includes} "$@" -w
+exec clang --driver-mode=cl --target=x86_64-pc-windows-msvc19.38 /X /GS- \\
+  {includes} "$@" -Wno-everything -Werror=gnu
 """
 _LINK = """\
 #!/bin/bash

@@ -4,8 +4,8 @@ All operations that one turn of the event loop queues for a partition become one
 [group-log/batches]. A batch has at most the size that a Kafka broker accepts, and all records of an
 operation are in one batch [coordinator/durable-responses].
 
-Invariants: the coordinator learns of appends in the order in which it queued them, partition by
-partition. After the first failed write or sync a partition acknowledges nothing more. What was
+Invariants: appends are reported to the coordinator in the order in which it queued them, partition
+by partition. After the first failed write or sync a partition acknowledges nothing more. What was
 written in an earlier ownership of a partition is never acknowledged in a later one. What is behind
 a high watermark that is held is not acknowledged before it moves [cluster/waiting-groups].
 """

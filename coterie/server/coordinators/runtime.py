@@ -2,15 +2,15 @@
 
 A coordinator is a `Machine`, which is pure: it returns what is to be done. This module is the only
 place that does it: records are appended (appends.py), responses sent, the timer set. The partitions
-of the coordinator's topic are taken over, given up and stopped here; loading.py reads them. It
-knows nothing of what the coordinator is about; subclasses add that.
+of the coordinator's topic are taken over, given up and stopped here; loading.py reads them.
+What concerns one kind of coordinator only is in subclasses.
 
 Invariant: a partition is written to only between the end of its load and the moment it is given up
 or fails. After the first failed write or sync it is not written to until the next start.
 """
 
 from asyncio import TimerHandle
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from coterie.coordinator.kernel.append import Append
@@ -177,11 +177,21 @@ class CoordinatorRuntime:
             for append in appends:
                 self._appends.queue(append)
         if isinstance(replies, list):
-            reply: Reply
-            for reply in replies:
-                reply.to.send(reply.message)  # type: ignore[attr-defined]  # opaque to the coordinator
+            self.send(replies)
         if effects.moves_deadline:
             self._set_timer()
+
+    def send(self, replies: Sequence[Reply]) -> None:
+        """Send responses; one that fails by a mistake of ours stops no others."""
+        for reply in replies:
+            try:
+                reply.to.send(reply.message)  # type: ignore[attr-defined]  # opaque to the coordinator
+            except Exception as mistake:  # noqa: BLE001 - reported below
+                self._report(mistake)
+
+    def _report(self, mistake: Exception) -> None:
+        """Let the loop report a mistake of ours, after everything else of this turn is done."""
+        self._host.loop.call_soon(_raise, mistake)
 
     # --- partitions -------------------------------------------------------------------------------
 
@@ -285,7 +295,10 @@ class CoordinatorRuntime:
         """Note that a partition is loaded now, or is not loaded any more. For subclasses."""
 
     def _appended(self, written: list[tuple[int, int]], now_ms: int) -> None:
-        self.apply(self._machine.all_appended(written, now_ms))
+        effects = self._machine.appended(written, now_ms)
+        self.apply(effects)
+        for mistake in effects.mistakes:
+            self._report(mistake)
 
     def _disown(self, index: int) -> None:
         self._loading.forget(index)
@@ -375,5 +388,8 @@ class CoordinatorRuntime:
     def stopped(self, effects: Effects[Any]) -> None:
         """Carry out what follows from giving a partition up at the end: no timers, no appends."""
         assert not effects.appends, "nothing is written for a partition that was given up"
-        for reply in effects.replies:
-            reply.to.send(reply.message)  # type: ignore[attr-defined]  # as above
+        self.send(effects.replies)
+
+
+def _raise(mistake: Exception) -> None:
+    raise mistake

@@ -5,7 +5,7 @@ Invariants: `supported_protocols` counts for each protocol name the members that
 `static_members` maps instance ids to members of this group.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from coterie.coordinator.groups.classic.member import Member, Protocols
@@ -493,8 +493,3 @@ class Group(GroupLike):
 def classic(group: GroupLike | None) -> Group | None:
     """Return a group if it is a classic one."""
     return group if isinstance(group, Group) else None
-
-
-def classic_groups(groups: Iterable[GroupLike]) -> list[Group]:
-    """Return those of some groups that are classic."""
-    return [group for group in groups if isinstance(group, Group)]

@@ -228,8 +228,10 @@ class Group(GroupLike):
 
     def rebalance_timeout_ms(self) -> int:
         """Return the largest rebalance timeout of the members; 0 without members."""
-        members = self.members.values()
-        return max([member.rebalance_timeout_ms for member in members]) if members else 0
+        longest_ms = 0
+        for member in self.members.values():
+            longest_ms = max(longest_ms, member.rebalance_timeout_ms)
+        return longest_ms
 
     def elect_joined_leader(self) -> bool:
         """Keep or choose a leader that has a delayed join; return False if no member has one."""

@@ -21,6 +21,8 @@ _DECLARATION = re.compile(
     r"|(?P<line>(?:RUNS_ONCE )?(?:extern|int) [^\n]*);(?=\n))",
     re.DOTALL,
 )
+# A private attribute, which C has with one underscore more.
+_PRIVATE = re.compile(r"^ {4}\w[^\n(]*\b(__[a-z]\w*);\n", re.MULTILINE)
 # Each module has constants of its own (`c_literals`).
 _LEFT_OUT = re.compile(r"CPyStatics|CPyLit_\w+")
 
@@ -69,7 +71,10 @@ class Declarations:
         """Return a C file with the declarations that it needs in place of the headers."""
         text, count = _INCLUDED_HEADERS.subn("", source)
         assert count == 2, f"{count} headers of mypyc are included, not 2"
-        return f"{self.includes}\n{self.needed_by(text)}\n{text}"
+        declared = self.needed_by(text)
+        # Some are macros of a system: macOS has `__cold` and `__single`.
+        free = "".join(f"#undef {name}\n" for name in sorted(set(_PRIVATE.findall(declared))))
+        return f"{self.includes}\n{free}{declared}\n{text}"
 
 
 def _declarations(header: str) -> Iterator[tuple[str, str]]:

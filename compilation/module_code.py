@@ -47,6 +47,9 @@ _RUNS_ONCE = re.compile(
     r"\n(?=extern (?:char \w+_____top_level__\(|int CPyExec_|PyObject \*CPyInit)"
     r"|static int CPyExec_|static bool\nCPyDef_\w+_trait_vtable_setup\()"
 )
+# How mypyc reads a constant that is a tuple of known length and begins with a number: it takes it
+# as never set. A tuple of any length, as `tuple()` makes it, is read well.
+_NEVER_SET = re.compile(r"\(likely\((\w+\.[\w.]+) != -113\b[.0]* && PyErr_Occurred\(\)\)\)")
 # The library's file repeats the headers' declarations of functions.
 _PROTOTYPE = re.compile(r"^\w[\w *]*\b\w+\([^(){}]*\);\n", re.MULTILINE)
 # Values of variables, their definitions, and imports are of each module; the rest is the same.
@@ -116,6 +119,7 @@ def code_of(module: ModuleIR, generators: Collection[FuncIR], whole: Generating)
         whole.options,
     )  # fmt: skip
     (_, file), (_, library), (_, functions), (_, types) = generator.generate_c_for_modules()
+    assert not (wrong := never_set(file)), f"{module.fullname} has constants never set: {wrong}"
     file = with_short_imports(with_own_tracebacks(_marked(file)))
     literals = literals_of([module])
     file = without_unused_wrappers(file, literals.values())
@@ -144,6 +148,11 @@ def _finish(
     module.dependencies.update(find_implicit_op_dependencies(function) or ())
     do_copy_propagation(function, options)
     do_flag_elimination(function, options)
+
+
+def never_set(text: str) -> list[str]:
+    """Return the registers of a C file with constants that are taken as never set."""
+    return _NEVER_SET.findall(text)
 
 
 def _marked(text: str) -> str:

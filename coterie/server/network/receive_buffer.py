@@ -29,6 +29,11 @@ def bad_length(length: int, largest: int) -> MalformedFrame:
     )
 
 
+def long_header(size_bytes: int) -> MalformedFrame:
+    """Return the error for a frame that ends before the header in it [framing/request-header]."""
+    return MalformedFrame(f"a header that does not end within its frame of {size_bytes} bytes")
+
+
 def frame_bytes(data: bytes, position: int, largest: int) -> int:
     """Return the size of the frame at `position`, its length prefix included.
 

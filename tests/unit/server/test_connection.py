@@ -23,6 +23,8 @@ from tests.unit.server.manual import Client, logged, loop_of, make_broker
 from tests.unit.server.manual_loop import ManualLoop
 
 VERSION = 4
+# ApiVersions, version 0, of the client "A".
+WHOLE = b"\0\0\0\x0b\0\x12\0\0\0\0\0\1\0\1A"
 Handler = Callable[[Any, HeartbeatRequest, Connection], HeartbeatResponse | None]
 
 
@@ -369,14 +371,11 @@ class TestMalformedRequests:
                 bytes((0, 0, 0, 10, 0, 12, 0, 99, 0, 0, 0, 1, 0, 0)),
                 "Heartbeat version 99 is not served, only 0 to 4",
             ),
-            (
-                bytes((0, 0, 0, 12, 0, 12, 0, 4, 0, 0, 0, 1, 0, 9, 65, 65)),
-                "client_id claims 9 bytes",
-            ),
-            (
-                bytes((0, 0, 0, 12, 0, 12, 0, 4, 0, 0, 0, 1, 255, 251, 65, 65)),
-                "client_id claims -5 bytes",
-            ),
+            (b"\0\0\0\x0c\0\x0c\0\4\0\0\0\1\0\x09AA", "client_id claims 9 bytes"),
+            (b"\0\0\0\x0c\0\x0c\0\4\0\0\0\1\xff\xfbAA", "client_id claims -5 bytes"),
+            # The tags come after the frame, or the client id, which is that of the request before.
+            (b"\0\0\0\x0a\0\x44\0\1\0\0\0\1\0\0\0", "header that does not end within its"),
+            (WHOLE + b"\0\0\0\x0a\0\x0c\0\0\0\0\0\1\0\1A", "header that does not end within"),
             (bytes((0, 0, 0, 12, 0, 12, 0, 4, 0, 0, 0, 1, 0, 2, 255, 255)), "utf-8"),
             (bytes((0, 0, 0, 11, 0, 12, 0, 4, 0, 0, 0, 1, 0, 0, 0)), "Heartbeat v4"),
         ],

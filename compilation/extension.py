@@ -48,13 +48,16 @@ _COLD_FLAGS = ["-Og"]
 _UNOPTIMISED_FLAGS = {"unix": ["-O0"], "msvc": ["/Od"]}
 
 
-def compile_tree(package: Path, *, jobs: int, is_unoptimised: bool = False) -> Path:
+def compile_tree(
+    package: Path, *, jobs: int, is_unoptimised: bool = False, kind: str | None = None
+) -> Path:
     """Compile the modules of a tree into a library beside the package; return the library.
 
     Args:
         package: the directory `coterie` that `write_tree` made.
         jobs: how many C compilers run at once.
         is_unoptimised: leave out what the C compiler does for speed; for a form to be tested.
+        kind: of the C compiler, as setuptools names it, if it is not that of the system.
     """
     tree = package.parent.resolve()
     write = [sys.executable, "-m", "compilation.native_code", str(tree), str(jobs)]
@@ -66,8 +69,10 @@ def compile_tree(package: Path, *, jobs: int, is_unoptimised: bool = False) -> P
         extension = Extension(
             LIBRARY, sources=code["files"], include_dirs=code["include_directories"]
         )
-        extension.extra_link_args += linker_flags(sys.platform, *platform.libc_ver())
+        if kind is None:
+            extension.extra_link_args += linker_flags(sys.platform, *platform.libc_ver())
         command = ParallelBuild(Distribution({"name": "coterie", "ext_modules": [extension]}))
+        command.compiler = kind
         command.jobs = jobs
         command.is_unoptimised = is_unoptimised
         command.includes = code["includes"]

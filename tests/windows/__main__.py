@@ -11,6 +11,7 @@ import sys
 
 import click
 
+from tests.windows.compiled import build
 from tests.windows.installation import PYTHONS, ROOT, install
 
 # They need no fork, no terminal and no other process.
@@ -39,16 +40,22 @@ _TIMEOUT_S = 900
 @click.command()
 @click.option("--python", default="3.12", type=click.Choice(tuple(PYTHONS)), show_default=True)
 @click.option("--live/--no-live", default=True, help="Also run brokers under real clients.")
+@click.option("--compiled", is_flag=True, help="Only run brokers, those of the compiled form.")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
-def main(python: str, *, live: bool, arguments: tuple[str, ...]) -> None:
+def main(python: str, *, live: bool, compiled: bool, arguments: tuple[str, ...]) -> None:
     """Run tests with Windows' Python under Wine."""
+    if compiled and python != (own := f"{sys.version_info.major}.{sys.version_info.minor}"):
+        raise click.UsageError(f"the compiled form is built for the Python that runs this: {own}")
     place = install(python)
     left_out = [f"--ignore={path}" for path in _LEFT_OUT]
     options = ["-q", "-p", "no:cacheprovider", "--timeout", str(_TIMEOUT_S)]
     unit = [str(place / "python"), "-m", "pytest", *options, *left_out, *(arguments or _UNIT)]
-    is_good = subprocess.run(unit, cwd=ROOT, stdin=subprocess.DEVNULL, check=False).returncode == 0
+    program = build(place) if compiled else place / "coterie"
+    is_good = compiled or (
+        subprocess.run(unit, cwd=ROOT, stdin=subprocess.DEVNULL, check=False).returncode == 0
+    )
     if live:
-        os.environ["COTERIE_TEST_COMMAND"] = str(place / "coterie")
+        os.environ["COTERIE_TEST_COMMAND"] = str(program)
         os.environ["COTERIE_TEST_START_S"] = _START_LIMIT_S
         is_good &= _run_live(options)
         is_good &= _kill()

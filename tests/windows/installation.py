@@ -37,8 +37,10 @@ _PACKAGES = (
     *("uvicorn", "xxhash", "cryptography", "joserfc", "avro", "protobuf"),
     *("anyio", "fastavro", "hypothesis", "jsonschema", "kafka-python", "packaging", "pytest"),
     *("pytest-asyncio", "pytest-timeout", "pytest-randomly", "pytest-xdist"),
+    # What the compiled form imports.
+    *("librt", "mypy_extensions"),
 )
-_MINGW = "x86_64-w64-mingw32"
+MINGW = "x86_64-w64-mingw32"
 _PRNG = """\
 #include <windows.h>
 #include <ntsecapi.h>
@@ -54,7 +56,7 @@ exec wine {python} "$@"
 """
 _COTERIE = """\
 #!/bin/bash
-exec {python} -m coterie "$@"
+cd {directory} && exec {python} -m coterie "$@"
 """
 
 
@@ -72,7 +74,7 @@ def install(version: str) -> Path:
         site = python.parent / "lib" / "site-packages"
         _install_wheels(site, version)
         (site / "sitecustomize.py").write_text(_SITE)
-        _write_program(
+        write_program(
             place / "python",
             _PYTHON.format(
                 prefix=shlex.quote(str(PLACE / "prefix")),
@@ -81,10 +83,16 @@ def install(version: str) -> Path:
                 python=shlex.quote(str(python)),
             ),
         )
-        _write_program(
-            place / "coterie", _COTERIE.format(python=shlex.quote(str(place / "python")))
-        )
+        write_coterie(place, "coterie", ROOT)
     return place
+
+
+def write_coterie(place: Path, name: str, directory: Path) -> Path:
+    """Write a program that runs the package in a directory with the Python of a place."""
+    python = shlex.quote(str(place / "python"))
+    text = _COTERIE.format(directory=shlex.quote(str(directory)), python=python)
+    write_program(place / name, text)
+    return place / name
 
 
 def _make_prefix(prefix: Path) -> None:
@@ -96,7 +104,7 @@ def _make_prefix(prefix: Path) -> None:
     environment = {**os.environ, "WINEPREFIX": str(prefix), "WINEDEBUG": "-all"}
     for command in (["wine", "wineboot", "-i"], ["wine", "winecfg", "-v", "win10"]):
         subprocess.run(command, env=environment, check=True, stdin=subprocess.DEVNULL)
-    compiler = [f"{_MINGW}-gcc", "-shared", "-O2", "-x", "c", "-", "-o", str(added)]
+    compiler = [f"{MINGW}-gcc", "-shared", "-O2", "-x", "c", "-", "-o", str(added)]
     subprocess.run([*compiler, "-ladvapi32"], input=_PRNG.encode(), check=True)
 
 
@@ -110,7 +118,7 @@ def _unpack(place: Path, name: str) -> Path:
     jar.unlink()
     directory = place / _INSIDE
     (library,) = (path for path in directory.glob("python3*.dll") if path.stem != "python3")
-    table = subprocess.check_output([f"{_MINGW}-objdump", "-p", str(library)], text=True)
+    table = subprocess.check_output([f"{MINGW}-objdump", "-p", str(library)], text=True)
     _, _, names = table.partition("[Ordinal/Name Pointer] Table")
     _forward(directory / "python3.dll", library.stem, re.findall(r"\b_?Py\w+", names))
     return directory
@@ -121,7 +129,7 @@ def _forward(path: Path, library: str, names: Iterable[str]) -> None:
     lines = [f'LIBRARY "{path.name}"', "EXPORTS", *(f"{name}={library}.{name}" for name in names)]
     definition = path.with_suffix(".def")
     definition.write_text("\n".join(lines))
-    compiler = [f"{_MINGW}-gcc", "-shared", "-nostdlib", "-Wl,-e,0"]
+    compiler = [f"{MINGW}-gcc", "-shared", "-nostdlib", "-Wl,-e,0"]
     subprocess.run([*compiler, str(definition), "-o", str(path)], check=True)
 
 
@@ -136,6 +144,7 @@ def _install_wheels(site: Path, version: str) -> None:
     subprocess.run([*pip, *for_windows, *target, *_PACKAGES], check=True)
 
 
-def _write_program(path: Path, text: str) -> None:
+def write_program(path: Path, text: str) -> None:
+    """Write a script that can be run."""
     path.write_text(text)
     path.chmod(0o755)

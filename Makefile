@@ -32,10 +32,11 @@ $(BIN)/python:
 	@command -v uv >/dev/null || $(BIN)/python -m pip config list | grep -q index-url || \
 	  $(WITH_PIP) --only-binary uv uv || echo "uv could not be installed: pip installs everything"
 
-# Nothing has to find versions that fit: the lock file has them.
+# Nothing has to find versions that fit: the lock file has them. PySpark comes as a source archive; its jars are
+# compressed already, and to compress them again into a wheel takes 20 s.
 $(READY): pyproject.toml $(LOCK) | $(BIN)/python
 ifeq ($(EXTRAS),dev)
-	@$(PIP) --no-deps --requirement $(LOCK)
+	@$(PIP) --no-deps --config-settings=--build-option=--compression=stored --requirement $(LOCK)
 	@$(PIP) --no-deps --no-build-isolation --editable .
 else
 	@$(PIP) --editable '.[$(EXTRAS)]'

@@ -1,8 +1,8 @@
 """The imports of a C file: each import of a compiled module is one call.
 
 For an import of a module of the same library mypyc writes fifty lines with eight blocks, at the
-begin of a module and in functions: they were a fifteenth of the C source. Here a function of the
-library does the same, with a description of the module.
+beginning of a module and in functions: a fifteenth of the C source. Here a function of the library
+does the same, with a description of the module.
 """
 
 import re

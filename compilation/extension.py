@@ -8,6 +8,7 @@ would make a build longer, and add five pages of memory for each that is importe
 import hashlib
 import json
 import os
+import platform
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -31,17 +32,20 @@ LIBRARY = "coterie__mypyc"
 # them.
 # Warnings about what mypyc writes help nobody, and a tenth of gcc's time finds them.
 _UNIX_FLAGS = ["-fvisibility=hidden", "-fno-asynchronous-unwind-tables", "-Wno-all"]
+# Names of functions that nobody else calls are left out.
+_LINUX_LINKER_FLAGS = ["-Wl,--strip-all"]
 # Addresses within the library are stored as short relocations, which take a tenth of the usual
-# ones; a GNU linker without them ignores the flag. Names of functions that nobody else calls are
-# left out.
-_LINUX_LINKER_FLAGS = ["-Wl,-z,pack-relative-relocs", "-Wl,--strip-all"]
+# ones. An older glibc refuses such a library, so wheels for many systems, which are built with an
+# old one, go without.
+_SHORT_RELOCATIONS = "-Wl,-z,pack-relative-relocs"
+_SHORT_RELOCATIONS_SINCE = (2, 36)
 # What most requests pass through is optimised for speed. The rest is at gcc's level for debugging,
 # which takes a third of the second level's time and leaves small functions of the headers as calls;
 # the first level takes half.
 _HOT, _COLD = "-O2", "-Og"
 _COLD_FLAGS = ["-Og"]
 # Without optimisation a file takes half the time of the first level.
-_UNOPTIMISED_FLAGS = ["-O0"]
+_UNOPTIMISED_FLAGS = {"unix": ["-O0"], "msvc": ["/Od"]}
 
 
 def compile_tree(package: Path, *, jobs: int, is_unoptimised: bool = False) -> Path:
@@ -62,9 +66,8 @@ def compile_tree(package: Path, *, jobs: int, is_unoptimised: bool = False) -> P
         extension = Extension(
             LIBRARY, sources=code["files"], include_dirs=code["include_directories"]
         )
-        if sys.platform == "linux":
-            extension.extra_link_args += _LINUX_LINKER_FLAGS
-        command = _ParallelBuild(Distribution({"name": "coterie", "ext_modules": [extension]}))
+        extension.extra_link_args += linker_flags(sys.platform, *platform.libc_ver())
+        command = ParallelBuild(Distribution({"name": "coterie", "ext_modules": [extension]}))
         command.jobs = jobs
         command.is_unoptimised = is_unoptimised
         command.includes = code["includes"]
@@ -80,7 +83,15 @@ def compile_tree(package: Path, *, jobs: int, is_unoptimised: bool = False) -> P
     return tree / f"{LIBRARY}{EXTENSION_SUFFIXES[0]}"
 
 
-class _ParallelBuild(build_ext):  # type: ignore[misc] # setuptools has no types
+def linker_flags(system: str, libc: str, version: str) -> list[str]:
+    """Return the options of the linker, by `sys.platform` and `platform.libc_ver()`."""
+    if system != "linux":
+        return []
+    is_new = libc == "glibc" and tuple(map(int, version.split("."))) >= _SHORT_RELOCATIONS_SINCE
+    return [*_LINUX_LINKER_FLAGS, *([_SHORT_RELOCATIONS] if is_new else [])]
+
+
+class ParallelBuild(build_ext):  # type: ignore[misc] # setuptools has no types
     """Compiles the files of one extension at once; setuptools can only do so with extensions.
 
     A file is compiled again only if its text, an option or a version has changed: the text has all
@@ -92,6 +103,10 @@ class _ParallelBuild(build_ext):  # type: ignore[misc] # setuptools has no types
     includes = ""
 
     def build_extensions(self) -> None:
+        """Compile the files and link the library."""
+        # Microsoft's compiler is looked for with its first file; threads would do so at once.
+        if not getattr(self.compiler, "initialized", True):
+            self.compiler.initialize()
         self._compile = self.compiler.compile
         kind = self.compiler.compiler_type
         self._flags = {
@@ -100,9 +115,10 @@ class _ParallelBuild(build_ext):  # type: ignore[misc] # setuptools has no types
         }
         if kind == "unix":
             self._flags[_COLD] += _COLD_FLAGS
-            for flags in self._flags.values():
-                flags += _UNIX_FLAGS + (_UNOPTIMISED_FLAGS if self.is_unoptimised else [])
-        # On Windows the compiler is found later.
+        for flags in self._flags.values():
+            flags += _UNIX_FLAGS if kind == "unix" else []
+            flags += _UNOPTIMISED_FLAGS.get(kind, []) if self.is_unoptimised else []
+        # Microsoft's compiler has no such attribute, and no use of it.
         self._command = list(getattr(self.compiler, "compiler_so", []))
         self._versions = f"{sys.version} {version('mypy')} {' '.join(self._command)}"
         self.compiler.compile = self._compile_at_once

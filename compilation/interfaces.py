@@ -9,36 +9,44 @@ classes, as mypyc knows them. Bodies of functions and numbers of lines are no pa
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 
 from mypy.build import BuildResult, State
-from mypyc.ir.class_ir import ClassIR
 from mypyc.ir.module_ir import ModuleIR
+
+from compilation.module_code import NativeForm
 
 # Other packages change with a version, which the digest of the build has.
 _PACKAGE = "coterie"
 
 
-def digests(result: BuildResult, modules: Mapping[str, ModuleIR], build: str) -> dict[str, str]:
+def digests(
+    result: BuildResult,
+    modules: Mapping[str, ModuleIR],
+    sources: Mapping[str, str],
+    natives: Mapping[str, str],
+) -> dict[str, str]:
     """Return a digest for each module of everything that its C source is made of.
 
     Args:
         result: what mypy made of the sources.
         modules: the modules that are compiled; generators have their final attributes.
-        build: a digest of what all modules are made with.
+        sources: digests of their sources and of what all modules are made with.
+        natives: digests of their native forms.
     """
     states = {name: state for name, state in result.graph.items() if _is_ours(name)}
-    imports = {name: _imports(result, state) & states.keys() for name, state in states.items()}
+    imports = {name: states.keys() & state.dependencies for name, state in states.items()}
     interfaces = {
-        name: _digest(_interface(state), _native_interface(modules.get(name)))
+        name: _digest(_interface(state), natives.get(name, ""), _derived(modules.get(name)))
         for name, state in states.items()
     }
     # A name of a module may be shorter in C if no other module ends in the same way.
-    everywhere = _digest(build, *sorted(modules))
+    everywhere = _digest(*sorted(modules))
     found = {}
     for name in modules:
         seen = sorted(_reached(name, imports))
-        source = states[name].source_hash or ""
-        found[name] = _digest(everywhere, source, *seen, *(interfaces[each] for each in seen))
+        seen_there = (interfaces[each] for each in seen)
+        found[name] = _digest(everywhere, sources[name], *seen, *seen_there)
     return found
 
 
@@ -46,14 +54,7 @@ def _is_ours(name: str) -> bool:
     return name == _PACKAGE or name.startswith(f"{_PACKAGE}.")
 
 
-def _imports(result: BuildResult, state: State) -> set[str]:
-    """Return the modules that a module imports; mypyc adds all others to its dependencies."""
-    if state.tree is None:
-        return set(state.dependencies)
-    return {name for _, name, _ in result.manager.all_imported_modules_in_file(state.tree)}
-
-
-def _reached(name: str, imports: Mapping[str, set[str]]) -> set[str]:
+def _reached(name: str, imports: Mapping[str, AbstractSet[str]]) -> set[str]:
     """Return a module and those that it imports, also by way of others."""
     reached = {name}
     rest = [name]
@@ -69,25 +70,23 @@ def _interface(state: State) -> str:
     return state.interface_hash.hex() or state.source_hash or ""
 
 
-def _native_interface(module: ModuleIR | None) -> str:
-    """Return what C source of other modules depends on, as a text."""
-    if module is None:
-        return ""
-    data = module.serialize()
-    data["functions"] = [each["decl"] for each in data["functions"]]
-    data["derived"] = [_derived(each) for each in module.classes]
-    return json.dumps(data, sort_keys=True)
+def digest_of_form(form: NativeForm) -> str:
+    """Return a digest of what C source of other modules depends on: not of numbers of lines."""
+    functions = [each["decl"] for each in form["functions"]]
+    return _digest(json.dumps({**form, "functions": functions}, sort_keys=True))
 
 
-def _derived(cls: ClassIR) -> list[object]:
-    """Return what mypyc knows of the classes that are derived from a class."""
-    concrete = cls.concrete_subclasses()
-    return [
-        cls.fullname,
-        None if concrete is None else [each.fullname for each in concrete],
+def _derived(module: ModuleIR | None) -> str:
+    """Return what mypyc knows of the classes that are derived from those of a module, as a text."""
+    facts = []
+    for cls in module.classes if module is not None else ():
+        concrete = cls.concrete_subclasses()
+        # Those with the same last name come in any order.
+        names = None if concrete is None else sorted(each.fullname for each in concrete)
         # A call of a method that no class overrides needs no table.
-        [name for name in cls.method_decls if cls.is_method_final(name)],
-    ]
+        final = [name for name in cls.method_decls if cls.is_method_final(name)]
+        facts.append([cls.fullname, names, final])
+    return json.dumps(facts)
 
 
 def _digest(*texts: str) -> str:

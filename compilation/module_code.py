@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from mypyc.analysis.capsule_deps import find_class_dependencies, find_implicit_op_dependencies
 from mypyc.codegen.emitmodule import GroupGenerator, collect_source_dependencies
@@ -47,6 +47,9 @@ _RUNS_ONCE = re.compile(
     r"\n(?=extern (?:char \w+_____top_level__\(|int CPyExec_|PyObject \*CPyInit)"
     r"|static int CPyExec_|static bool\nCPyDef_\w+_trait_vtable_setup\()"
 )
+# How mypyc reads a constant that is a tuple of known length and begins with a number: it takes it
+# as never set. A tuple of any length, as `tuple()` makes it, is read well.
+_NEVER_SET = re.compile(r"\(likely\((\w+\.[\w.]+) != -113\b[.0]* && PyErr_Occurred\(\)\)\)")
 # The library's file repeats the headers' declarations of functions.
 _PROTOTYPE = re.compile(r"^\w[\w *]*\b\w+\([^(){}]*\);\n", re.MULTILINE)
 # Values of variables, their definitions, and imports are of each module; the rest is the same.
@@ -116,6 +119,7 @@ def code_of(module: ModuleIR, generators: Collection[FuncIR], whole: Generating)
         whole.options,
     )  # fmt: skip
     (_, file), (_, library), (_, functions), (_, types) = generator.generate_c_for_modules()
+    assert not (wrong := never_set(file)), f"{module.fullname} has constants never set: {wrong}"
     file = with_short_imports(with_own_tracebacks(_marked(file)))
     literals = literals_of([module])
     file = without_unused_wrappers(file, literals.values())
@@ -146,6 +150,11 @@ def _finish(
     do_flag_elimination(function, options)
 
 
+def never_set(text: str) -> list[str]:
+    """Return the registers of a C file with constants that are taken as never set."""
+    return _NEVER_SET.findall(text)
+
+
 def _marked(text: str) -> str:
     return _RUNS_ONCE.sub("\nRUNS_ONCE ", text)
 
@@ -165,21 +174,35 @@ def merged_libraries(parts: list[str]) -> str:
     return "".join((*pieces, first["rest"]))
 
 
+# What others see of a module, as JSON has it (`rechecking`).
+NativeForm = dict[str, Any]
+
+
 class Kept(NamedTuple):
     """What is kept of a module from one build to the next, beside its C file.
 
     Attributes:
+        source: a digest of its source and of what all modules are made with.
         digest: of all that the C source was made of.
         includes: the lines that include headers in the C file; they are those of all modules.
         made: a digest of the C file, with declarations.
+        form: its native form.
+        interface: a digest of that.
+        named: the other modules whose classes its native form names.
+        together: those that have to be checked with it.
     """
 
+    source: str
     digest: str
     headers: tuple[str, str]
     library: str
     needs: list[tuple[str, list[str]]]
     includes: str
     made: str
+    form: NativeForm
+    interface: str
+    named: list[str]
+    together: list[str]
 
     @classmethod
     def read(cls, path: Path) -> "Kept | None":

@@ -11,21 +11,15 @@ import json
 import multiprocessing
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 
-from mypy.build import BuildResult, sorted_components
 from mypy.fscache import FileSystemCache
-from mypy.options import Options
-from mypyc.build import construct_groups, get_mypy_config, include_dir
-from mypyc.codegen.emitmodule import parse_and_typecheck
+from mypy.modulefinder import BuildSource
+from mypyc.build import get_mypy_config, include_dir
 from mypyc.common import RUNTIME_C_FILES
-from mypyc.errors import Errors
-from mypyc.ir.module_ir import ModuleIR
-from mypyc.irbuild.main import build_ir
-from mypyc.irbuild.mapper import Mapper
 from mypyc.namegen import NameGenerator, exported_name
 from mypyc.options import CompilerOptions
 
@@ -37,10 +31,11 @@ from compilation.module_code import (
     Kept,
     ModuleCode,
     code_of,
-    finish_generators,
     merged_libraries,
 )
+from compilation.rechecking import named_modules, together_with
 from compilation.selection import compiled_modules
+from compilation.translation import Sources, Translated, translated
 
 # The library of all modules, as Python imports it. mypyc adds the second part.
 LIBRARY = "coterie__mypyc"
@@ -118,29 +113,29 @@ def _generated(jobs: int) -> NativeCode:
     chosen, everything, settings = get_mypy_config(
         ["--config-file", "mypy.ini", *sources], None, options, cache
     )
-    # What is not compiled, above all the standard library, comes from mypy's cache.
+    # What need not be checked, above all the standard library, comes from mypy's cache.
     settings.incremental = True
-    groups = construct_groups(
-        chosen, separate=False, use_shared_lib=True, group_name_override=_GROUP
-    )
-    result = parse_and_typecheck(everything, settings, options, groups, cache)
-    names = [source.module for source in groups[0][0]]
-    mapper = Mapper(dict.fromkeys(names, _GROUP))
-    modules = _modules(result, mapper, options, settings)
-    result.manager.metastore.close()
+    build = _digest_of_build()
+    texts = {each.module: _digest_of_source(each, build) for each in chosen}
+    names = sorted(texts)
+    kept = {name: each for name in names if (each := _kept(name, texts[name])) is not None}
+    found = translated(Sources(texts, everything, settings, options, _GROUP), kept, cache)
     whole = Generating(
         _GROUP,
-        {name: result.graph[name].xpath for name in names},
-        mapper.group_map,
+        {name: found.result.graph[name].xpath for name in names},
+        found.mapper.group_map,
         NameGenerator([names]),
         options,
     )
-    generators = {name: finish_generators(module, options) for name, module in modules.items()}
-    digests = interfaces.digests(result, modules, _digest_of_build())
-    kept = {name: each for name in names if (each := _kept(name, digests[name])) is not None}
-    new = [name for name in names if name not in kept]
-    made = _made(new, lambda name: code_of(modules[name], generators[name], whole), jobs)
-    return _completed(names, kept, made, digests)
+    current = {name for name in kept if kept[name].digest == found.digests[name]}
+    made = _made(
+        [name for name in names if name not in current],
+        lambda name: code_of(found.modules[name], found.generators[name], whole),
+        jobs,
+    )
+    for name in made:
+        kept[name] = _kept_of(name, found, texts[name], made[name])
+    return _completed(names, kept, made)
 
 
 def _made(names: list[str], code: Callable[[str], ModuleCode], jobs: int) -> dict[str, ModuleCode]:
@@ -159,26 +154,6 @@ def _code_by_name(name: str) -> ModuleCode:
     return _codes[-1](name)
 
 
-def _modules(
-    result: BuildResult, mapper: Mapper, options: CompilerOptions, settings: Options
-) -> dict[str, ModuleIR]:
-    """Return all modules in the form that mypyc makes first."""
-    # mypyc asks mypy for types, which may find errors.
-    result.manager.errors.set_file("<mypyc>", module=None, scope=None, options=settings)
-    errors = Errors(settings)
-    modules: dict[str, ModuleIR] = {}
-    # Modules that import each other together, after those that they import.
-    for component in sorted_components(result.graph):
-        states = [result.graph[name] for name in sorted(component.mod_ids)]
-        trees = [state.tree for state in states if state.id in mapper.group_map and state.tree]
-        if trees:
-            found = build_ir(trees, result.graph, result.types, mapper, options, errors)
-            modules.update(found)
-    if errors.num_errors:
-        raise SystemExit("\n".join(errors.new_messages()))
-    return modules
-
-
 def _digest_of_build() -> str:
     """Return a digest of what writes the C source: mypy's version, and our own code."""
     ours = sorted(Path(__file__).parent.rglob("*.py"))
@@ -186,28 +161,45 @@ def _digest_of_build() -> str:
     return interfaces.digest_of([versions.encode(), *(path.read_bytes() for path in ours)])
 
 
+def _digest_of_source(source: BuildSource, build: str) -> str:
+    assert source.path is not None, source.module
+    return interfaces.digest_of([build.encode(), Path(source.path).read_bytes()])
+
+
+def _kept_of(name: str, found: Translated, source: str, code: ModuleCode) -> Kept:
+    """Return what is kept of a module with new C source, before it is complete."""
+    form = found.forms[name]
+    return Kept(
+        source,
+        found.digests[name],
+        code.headers,
+        code.library,
+        code.needs,
+        includes="",
+        made="",
+        form=form,
+        interface=interfaces.digest_of_form(form),
+        named=named_modules(form, name, found.modules),
+        together=together_with(name, found.modules, found.result),
+    )
+
+
 def _completed(
-    names: list[str],
-    kept: dict[str, Kept],
-    made: dict[str, ModuleCode],
-    digests: dict[str, str],
+    names: list[str], kept: Mapping[str, Kept], made: Mapping[str, ModuleCode]
 ) -> NativeCode:
     """Write the files of new modules, with what they need of the headers, and of the library."""
-    parts: list[ModuleCode | Kept] = [made[name] if name in made else kept[name] for name in names]
+    parts = [kept[name] for name in names]
     declarations = Declarations(
         *(part.headers[0] for part in parts), *(part.headers[1] for part in parts)
     )
+    includes = declarations.includes
     for name, code in made.items():
-        path = _c_file(name)
         text = HEAD + declarations.completed(code.file)
-        _write_if_changed(path, text)
-        digest = _digest(text)
-        Kept(
-            digests[name], code.headers, code.library, code.needs, declarations.includes, digest
-        ).write(_note(name))
+        _write_if_changed(_c_file(name), text)
+        kept[name]._replace(includes=includes, made=_digest(text)).write(_note(name))
     for name, old in kept.items():
-        if old.includes != declarations.includes:
-            _include(name, old, declarations.includes)
+        if name not in made and old.includes != includes:
+            _include(name, old, includes)
     library = Path(f"build/__native_{_GROUP}.c")
     _write_if_changed(
         library, _library(merged_libraries([part.library for part in parts]), declarations, names)
@@ -220,7 +212,7 @@ def _completed(
     for path in (*Path("build").glob("*.c"), *_NOTES.glob("*.json")):
         if path not in files and path not in notes:
             path.unlink()
-    return NativeCode(sorted(path.as_posix() for path in files), directories, declarations.includes)
+    return NativeCode(sorted(path.as_posix() for path in files), directories, includes)
 
 
 def _include(name: str, old: Kept, includes: str) -> None:
@@ -243,10 +235,10 @@ def _note(name: str) -> Path:
     return _NOTES / f"{name}.json"
 
 
-def _kept(name: str, digest: str) -> Kept | None:
-    """Return what an earlier build made of a module, if it would be made of the same now."""
+def _kept(name: str, source: str) -> Kept | None:
+    """Return what an earlier build made of a module, if its source is as it was."""
     kept = Kept.read(_note(name))
-    if kept is None or kept.digest != digest or not _c_file(name).is_file():
+    if kept is None or kept.source != source or not _c_file(name).is_file():
         return None
     made = hashlib.sha256(_c_file(name).read_bytes()).hexdigest()
     return kept if made == kept.made else None
@@ -263,7 +255,7 @@ def _library(source: str, declarations: Declarations, names: list[str]) -> str:
     return HEAD + declarations.completed(text)
 
 
-def _runtime(parts: Iterable[ModuleCode | Kept]) -> tuple[list[Path], list[str]]:
+def _runtime(parts: Iterable[Kept]) -> tuple[list[Path], list[str]]:
     """Return the C files of mypyc's own library, and the directories of its headers."""
     root = Path(include_dir())
     needs = {path: directories for part in parts for path, directories in part.needs}

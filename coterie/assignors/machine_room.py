@@ -4,7 +4,7 @@ Kafka has no machine rooms, so the caller passes the rooms of partitions and mem
 Racks can serve as machine rooms.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from coterie.assignors.averagely import share_averagely, subscribers_of
 from coterie.assignors.model import (
@@ -15,9 +15,6 @@ from coterie.assignors.model import (
     partitions_of,
     subscribed_topics,
 )
-
-# Shares partitions among clients, both of which `nearby` has selected.
-Share = Callable[[Sequence[TopicPartition], Sequence[str]], dict[str, list[TopicPartition]]]
 
 
 def assign_by_config(
@@ -63,7 +60,6 @@ def assign_nearby(
     *,
     rooms: Mapping[TopicPartition, str],
     member_rooms: Mapping[str, str],
-    share: Share = share_averagely,
 ) -> Assignment:
     """Assign as AllocateMachineRoomNearby does [assignors/rocketmq-model].
 
@@ -72,7 +68,6 @@ def assign_nearby(
         members: the clients.
         rooms: the room of each partition's broker.
         member_rooms: the room of each member.
-        share: how the clients of a room share its partitions.
 
     Raises:
         ValueError: a partition or a member has no room.
@@ -91,7 +86,9 @@ def assign_nearby(
         for near in (True, False):
             for room in sorted(by_room):
                 if (room in in_room) is near:
-                    for client, given in share(by_room[room], in_room.get(room, clients)).items():
+                    for client, given in share_averagely(
+                        by_room[room], in_room.get(room, clients)
+                    ).items():
                         assignment[client] += given
     return assignment
 

@@ -48,16 +48,6 @@ class Reader(NamedTuple):
     before: Partitions
 
 
-def assign_simple(
-    readers: Mapping[str, Reader], assignable: Mapping[bytes, Sequence[int]], *, homogeneous: bool
-) -> MemberShares:
-    """Return the partitions of each member; the arguments are those of `share_simple`."""
-    shares: MemberShares = {}
-    for _ in share_simple(readers, assignable, shares, homogeneous=homogeneous):
-        pass
-    return shares
-
-
 def share_simple(
     readers: Mapping[str, Reader],
     assignable: Mapping[bytes, Sequence[int]],

@@ -61,19 +61,6 @@ class TaskAssignment(NamedTuple):
     warmup: dict[str, list[int]]
 
 
-def assign_tasks(
-    members: Sequence[TaskMember],
-    subtopologies: Mapping[str, TaskSubtopology],
-    *,
-    standby_replicas: int,
-) -> dict[str, TaskAssignment]:
-    """Return the tasks of each member id; the arguments are those of `share_tasks`."""
-    found: dict[str, TaskAssignment] = {}
-    for _ in share_tasks(members, subtopologies, found, standby_replicas=standby_replicas):
-        pass
-    return found
-
-
 def share_tasks(
     members: Sequence[TaskMember],
     subtopologies: Mapping[str, TaskSubtopology],

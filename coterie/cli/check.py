@@ -72,9 +72,20 @@ class _CannotCheckError(click.ClickException):
 )
 @click.option("--thorough", is_flag=True, help="Run the checks with long waits, too.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and change nothing.")
-@click.option("--prefix", default=PREFIX, show_default=True, help="Begins every name it creates.")
 @click.option(
-    "--parallel", type=AT_ONCE, default=PARALLEL, show_default=True, help="Checks at once."
+    "--prefix",
+    metavar="PREFIX",
+    default=PREFIX,
+    show_default=True,
+    help="How every name begins that the checks create.",
+)
+@click.option(
+    "--parallel",
+    type=AT_ONCE,
+    metavar="N",
+    default=PARALLEL,
+    show_default=True,
+    help="Checks at once.",
 )
 @click.option("--junit", type=OutputFile(), help="Write JUnit XML.")
 @click.option("--html", type=OutputFile(), help="Write one page.")

@@ -61,10 +61,17 @@ class _CannotCheckError(click.ClickException):
 )
 @click.option("--thorough", is_flag=True, help="Run the checks with long waits, too.")
 @click.option(
-    "--parallel", type=AT_ONCE, default=_PARALLEL, show_default=True, help="Programs at once."
+    "--parallel",
+    type=AT_ONCE,
+    metavar="N",
+    default=_PARALLEL,
+    show_default=True,
+    help="Programs at once.",
 )
 @click.option("--junit", type=OutputFile(), help="Write JUnit XML.")
-@click.option("--verbose", is_flag=True, help="Print the conversation of what is no pass.")
+@click.option(
+    "--verbose", is_flag=True, help="Print the conversations of checks that did not pass."
+)
 @json_option
 @click.argument("program", metavar="-- COMMAND...", nargs=-1, type=click.UNPROCESSED)
 def command(program: tuple[str, ...], *, as_json: bool, **options: Any) -> None:

@@ -52,7 +52,7 @@ class Progress:
         self._bar.stop()
 
     def played(self, scenario: "Scenario", results: list[Result]) -> None:
-        """Show that a scenario has ended, and what is no pass."""
+        """Show that a scenario has ended, and which of its checks did not pass."""
         self._bar.update(self._task, advance=1, description=scenario.name[:60])
         for each in results:
             if each.status in _SHOWN and not self._bar.disable:

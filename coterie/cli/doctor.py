@@ -156,12 +156,17 @@ USES: dict[str, tuple[str, Callable[[int, str], list[Check]]]] = {
 @click.option(
     "--port",
     type=WholeNumber(0, 65535),
+    metavar="PORT",
     default=9092,
     show_default=True,
     help="Port of the broker.",
 )
 @click.option(
-    "--data-dir", default="./coterie-data", show_default=True, help="Data directory of the broker."
+    "--data-dir",
+    metavar="DIR",
+    default="./coterie-data",
+    show_default=True,
+    help="Data directory of the broker.",
 )
 @json_option
 def command(*, uses: tuple[str, ...], port: int, data_dir: str, as_json: bool) -> None:

@@ -42,7 +42,7 @@ COMMANDS = {
     "pipeline": "Analyse rebalances from the logs of a broker.",
     "lab": "Compare protocols of group rebalancing in a simulation.",
     "compact": "Compact the logs of a broker that is not running.",
-    "proxy": "Stand between clients and a broker and record what they say.",
+    "proxy": "Record the requests and responses between clients and a broker.",
     "replay": "Send the requests of a recording again and compare the answers.",
     "docs": "Open the documentation in a browser.",
     "completion": "Print the completion script for bash, zsh or fish.",
@@ -168,6 +168,7 @@ def _is_abandoned() -> bool:
 def main() -> None:
     """A group coordinator and development broker that speaks the Kafka protocol.
 
-    `groups`, `topics`, `configs`, `quotas`, `acls`, `log-dirs` and `cluster status` also work with
-    any other Kafka broker; `dump`, `compact` and `pipeline` also work with the files of one.
+    `console`, `groups`, `topics`, `configs`, `cluster status`, `transactions`, `quotas`, `acls`,
+    `users`, `tokens`, `log-dirs`, `check` and `proxy` also work with any other Kafka broker;
+    `dump`, `compact` and `pipeline` also work with the files of one.
     """

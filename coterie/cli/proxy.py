@@ -1,4 +1,4 @@
-"""`coterie proxy`: stand between clients and a broker, and record what they say."""
+"""`coterie proxy`: record the requests and responses between clients and a broker."""
 
 import asyncio
 import sys

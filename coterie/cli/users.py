@@ -1,7 +1,7 @@
 """`coterie users`: list, add and remove SCRAM credentials of any Kafka, as kafka-configs does.
 
-The keys of `--json` are listed in documentation/reference/json_keys.tsv. A password is
-never an argument, because other users of the machine can read arguments.
+The keys of `--json` are listed in documentation/reference/json_keys.tsv. A password is never an
+argument, because other users of the machine can read arguments.
 """
 
 import os

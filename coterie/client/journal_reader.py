@@ -17,7 +17,7 @@ from coterie.protocol.messages.partition_facts import PartitionLoaded, Partition
 from coterie.protocol.records import Record
 from coterie.protocol.topic_names import JOURNAL_TOPIC
 
-# The last loads and unloads of a partition that groups without other facts are told later.
+# The last loads and unloads of a partition that groups without other facts receive later.
 _PARTITION_FACTS = 16
 
 
@@ -36,8 +36,8 @@ class NewFacts(NamedTuple):
 class JournalReader:
     """Reads the journal of a cluster from a time on; each call of `read` continues.
 
-    Facts about partitions of the group log are told to each group that is in them and has other
-    facts, before these facts or after them as they happened.
+    Facts about partitions of the group log are added to those of each group that is in them and has
+    other facts, before these facts or after them as they happened.
     """
 
     def __init__(self, cluster: Cluster, since_ms: int) -> None:

@@ -166,20 +166,27 @@ def expire_token(cluster: Cluster, token_id: str) -> None:
 
 
 def _token(
-    told: CreateDelegationTokenResponse | DescribeDelegationTokenResponseToken,
+    described: CreateDelegationTokenResponse | DescribeDelegationTokenResponseToken,
     renewers: Sequence[str],
     issued_ms: int,
     expires_ms: int,
     ends_ms: int,
 ) -> Token:
-    """Return a token of which a broker tells."""
-    owner = f"{told.principal_type}:{told.principal_name}"
-    kind = told.token_requester_principal_type
+    """Return the token that a response describes."""
+    owner = f"{described.principal_type}:{described.principal_name}"
+    kind = described.token_requester_principal_type
     # Before version 3 a token was always its owner's own.
-    requester = f"{kind}:{told.token_requester_principal_name}" if kind else owner
-    secret = bytes(told.hmac)
+    requester = f"{kind}:{described.token_requester_principal_name}" if kind else owner
+    secret = bytes(described.hmac)
     return Token(
-        told.token_id, owner, requester, tuple(renewers), issued_ms, expires_ms, ends_ms, secret
+        described.token_id,
+        owner,
+        requester,
+        tuple(renewers),
+        issued_ms,
+        expires_ms,
+        ends_ms,
+        secret,
     )
 
 

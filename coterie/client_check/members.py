@@ -144,8 +144,6 @@ class ScriptedConsumerMember(ConsumerProtocolMember):
         group_id: str,
         name: str,
         topic: str,
-        *,
-        instance_id: str | None = None,
     ) -> None:
         """Describe a member that subscribes to a topic; its id is its name."""
         super().__init__(
@@ -154,7 +152,6 @@ class ScriptedConsumerMember(ConsumerProtocolMember):
             names=(topic,),
             topic_ids={topic: broker.topic_id(topic)},
             rebalance_ms=_REBALANCE_TIMEOUT_MS,
-            instance_id=instance_id,
         )
         self.owned: frozenset[TopicPartition] = frozenset()
         self._voice = _Voice(broker, name)

@@ -131,12 +131,12 @@ class ConsumerMembership:
 
     def settled(self, generation: int, after: int) -> ClientExchange | None:
         """Return a heartbeat that was answered with an assignment; see `Membership`."""
-        for beat in reversed(self.told(after)):
+        for beat in reversed(self.assignments(after)):
             if beat.response.member_epoch > generation:
                 return beat
         return None
 
-    def told(self, after: int = 0) -> list[ClientExchange]:
+    def assignments(self, after: int = 0) -> list[ClientExchange]:
         """Return the heartbeats after a place that were answered with an assignment."""
         beats = self._talk.of(self.heartbeat, after=after)
         return [

@@ -151,6 +151,19 @@ class Run:
             self.talk.remark("ended", f"the program has ended with {self.program.exit_code}")
         return is_ended
 
+    async def stable_or_differs(self) -> None:
+        """Wait until the client reads; a program that ends instead differs.
+
+        Raises:
+            NotReached: it does not read.
+        """
+        try:
+            await self.stable()
+        except NotReached as early:
+            if self.program.exit_code is not None:
+                self.verdict(self.name, Judgement.DIFFERS, str(early))
+            raise
+
     async def stable(self, generation: int = 0, after: int = 0) -> ClientExchange:
         """Wait until the client has partitions in a later generation, and reads them.
 
@@ -322,11 +335,9 @@ class Run:
             instance_id=instance_id,
         )
 
-    def consumer_member(
-        self, name: str = "other", *, instance_id: str | None = None
-    ) -> ScriptedConsumerMember:
+    def consumer_member(self) -> ScriptedConsumerMember:
         """Return a scripted member of the consumer protocol, which has not joined yet."""
-        return ScriptedConsumerMember(self.broker, self.group, name, TOPIC, instance_id=instance_id)
+        return ScriptedConsumerMember(self.broker, self.group, "other", TOPIC)
 
     @property
     def group(self) -> str:

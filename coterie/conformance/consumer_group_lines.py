@@ -45,7 +45,8 @@ from coterie.protocol.messages.streams_group_records import (
 from coterie.protocol.wire import Message
 
 _STATES = {state.value: state.name for state in MemberState}
-_KINDS = {
+# The words for the records of each type.
+CONSUMER_KINDS: dict[type[Message], str] = {
     ConsumerGroupMetadataKey: "epoch",
     ConsumerGroupPartitionMetadataKey: "old-topics",
     ConsumerGroupMemberMetadataKey: "member",
@@ -64,20 +65,7 @@ _TARGET_EPOCHS = (
 )
 
 
-def consumer_record_text(key: Any, value: Message | None, start_ms: int, names: Names) -> str:
-    """Return the text of a record of a consumer group.
-
-    Args:
-        key: the key.
-        value: the value; None for a tombstone.
-        start_ms: the start of virtual time.
-        names: the names of the transcript.
-    """
-    text = None if value is None else _value_text(value, start_ms, names)
-    return record_text(_KINDS[type(key)], key, text)
-
-
-def record_text(kind: str, key: Any, value: str | None) -> str:
+def keyed_text(kind: str, key: Any, value: str | None) -> str:
     """Return the text of a record of a group of any type with heartbeats.
 
     Args:
@@ -96,7 +84,8 @@ def record_text(kind: str, key: Any, value: str | None) -> str:
     return " ".join(parts)
 
 
-def _value_text(value: Any, start_ms: int, names: Names) -> str:
+def consumer_value_text(value: Any, start_ms: int, names: Names) -> str:
+    """Return the text of the value of a record of a consumer group."""
     if isinstance(value, ConsumerGroupMemberMetadataValue):
         return _member_text(value)
     if isinstance(value, ConsumerGroupTargetAssignmentMetadataValue):

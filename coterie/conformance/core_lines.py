@@ -6,17 +6,19 @@ The driver for a running broker leaves them out.
 import re
 from typing import Any
 
-from coterie.conformance.consumer_group_lines import consumer_record_text
+from coterie.conformance.consumer_group_lines import (
+    CONSUMER_KINDS,
+    consumer_value_text,
+    keyed_text,
+)
 from coterie.conformance.harness import Pair, ProducerPair
-from coterie.conformance.share_group_lines import share_record_text
-from coterie.conformance.streams_group_lines import STREAMS_GROUP_KEYS, streams_record_text
+from coterie.conformance.share_group_lines import SHARE_KINDS, share_value_text
+from coterie.conformance.streams_group_lines import STREAMS_KINDS, streams_value_text
 from coterie.conversation.names import Names
 from coterie.conversation.payloads import assignment_text
 from coterie.conversation.syntax import format_list, format_time, quote
 from coterie.coordinator.groups.classic.group import Group
 from coterie.coordinator.groups.classic.timers import TimerKind
-from coterie.coordinator.groups.consumer.group import ConsumerGroup
-from coterie.coordinator.groups.share.group import ShareGroup
 from coterie.coordinator.kernel.event import Event
 from coterie.coordinator.kernel.purgatory import Purgatory
 from coterie.protocol.messages.log_records import (
@@ -28,9 +30,17 @@ from coterie.protocol.messages.log_records import (
     decode_key,
     decode_value,
 )
+from coterie.protocol.messages.record_types import UnknownKey
 from coterie.protocol.primitives import read_prefix
 
 _CORE_LINE = re.compile(r"\d+(:\d\d)+\.\d{3} |log\+ |log +\d|timer |state ")
+
+# The records of groups of each type with heartbeats: their words, and what writes their values.
+_WITH_HEARTBEATS = (
+    (CONSUMER_KINDS, consumer_value_text),
+    (SHARE_KINDS, share_value_text),
+    (STREAMS_KINDS, streams_value_text),
+)
 
 
 def is_core_line(line: str) -> bool:
@@ -63,14 +73,14 @@ def record_text(key_bytes: bytes, value_bytes: bytes | None, start_ms: int, name
         text = f"offset {quote(key.group)} {key.topic}-{key.partition}"
         offset = decode_value(key, value_bytes)
         return f"{text} {'tombstone' if offset is None else _offset_text(offset, start_ms)}"
-    if isinstance(key, ConsumerGroup.KEYS.all):
-        return consumer_record_text(key, decode_value(key, value_bytes), start_ms, names)
-    if isinstance(key, ShareGroup.KEYS.all):
-        return share_record_text(key, decode_value(key, value_bytes), start_ms, names)
-    if isinstance(key, STREAMS_GROUP_KEYS):
-        return streams_record_text(key, decode_value(key, value_bytes), start_ms, names)
-    if not isinstance(key, GroupMetadataKey):
+    if isinstance(key, UnknownKey):
         return f"record of type {read_prefix(key_bytes, 'the type of a record')}"
+    for kinds, value_text in _WITH_HEARTBEATS:
+        if type(key) in kinds:
+            value = decode_value(key, value_bytes)
+            written = None if value is None else value_text(value, start_ms, names)
+            return keyed_text(kinds[type(key)], key, written)
+    assert isinstance(key, GroupMetadataKey), key
     group = decode_value(key, value_bytes)
     text = f"group {quote(key.group)}"
     return f"{text} {'tombstone' if group is None else _group_text(group)}"

@@ -306,7 +306,10 @@ class CoordinatorHarness:
     def acknowledge(self, partition: int, count: int) -> None:
         """Make the oldest `count` batches of a partition durable and let the coordinator know."""
         self.logs[partition].acknowledge(count)
-        self.carry_out(self.coordinator.appended(partition, count, self.now_ms))
+        effects = self.coordinator.appended([(partition, count)], self.now_ms)
+        for mistake in effects.mistakes:
+            raise mistake
+        self.carry_out(effects)
 
     def fail_appends(self, partition: int, error: ErrorCode) -> None:
         """Lose all pending batches of a partition, which is loaded again from what is durable."""

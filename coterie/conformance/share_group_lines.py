@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from coterie.conformance.consumer_group_lines import at_text, record_text
+from coterie.conformance.consumer_group_lines import at_text
 from coterie.conversation.consumer_group_requests import assignment_map
 from coterie.conversation.names import Names
 from coterie.conversation.syntax import format_list, quote
@@ -21,7 +21,8 @@ from coterie.protocol.messages.share_group_records import (
 )
 from coterie.protocol.wire import Message
 
-_KINDS = {
+# The words for the records of each type.
+SHARE_KINDS: dict[type[Message], str] = {
     ShareGroupMetadataKey: "share-epoch",
     ShareGroupMemberMetadataKey: "share-member",
     ShareGroupTargetAssignmentMetadataKey: "share-target",
@@ -31,20 +32,8 @@ _KINDS = {
 }
 
 
-def share_record_text(key: Any, value: Message | None, start_ms: int, names: Names) -> str:
-    """Return the text of a record of a share group.
-
-    Args:
-        key: the key.
-        value: the value; None for a tombstone.
-        start_ms: the start of virtual time.
-        names: the names of the transcript.
-    """
-    text = None if value is None else _value_text(value, start_ms, names)
-    return record_text(_KINDS[type(key)], key, text)
-
-
-def _value_text(value: Any, start_ms: int, names: Names) -> str:
+def share_value_text(value: Any, start_ms: int, names: Names) -> str:
+    """Return the text of the value of a record of a share group."""
     if isinstance(value, ShareGroupMemberMetadataValue):
         rack = "" if value.rack_id is None else f"rack={quote(value.rack_id)} "
         topics = format_list(value.subscribed_topic_names)

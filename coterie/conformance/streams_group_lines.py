@@ -10,7 +10,7 @@ log+ streams-assignment orders m1 2/0 STABLE {0: [0@2]} pending {0: [1@2]}
 
 from typing import Any
 
-from coterie.conformance.consumer_group_lines import at_text, owned_map, record_text
+from coterie.conformance.consumer_group_lines import at_text, owned_map
 from coterie.conversation.names import Names
 from coterie.conversation.streams_groups import endpoint_text, roles_text, tags_text
 from coterie.conversation.streams_topology import topology_text
@@ -31,7 +31,8 @@ from coterie.protocol.messages.streams_group_records import (
 )
 from coterie.protocol.wire import Message
 
-_KINDS: dict[type[Message], str] = {
+# The words for the records of each type.
+STREAMS_KINDS: dict[type[Message], str] = {
     StreamsGroupMetadataKey: "streams-epoch",
     StreamsGroupMemberMetadataKey: "streams-member",
     StreamsGroupTargetAssignmentMetadataKey: "streams-target",
@@ -39,25 +40,12 @@ _KINDS: dict[type[Message], str] = {
     StreamsGroupCurrentMemberAssignmentKey: "streams-assignment",
     StreamsGroupTopologyKey: "streams-topology",
 }
-STREAMS_GROUP_KEYS: tuple[type[Message], ...] = tuple(_KINDS)
 # Kafka's numbers of the states of a member.
 _STATES = {1: "STABLE", 2: "UNREVOKED_TASKS", 3: "UNRELEASED_TASKS"}
 
 
-def streams_record_text(key: Any, value: Message | None, start_ms: int, names: Names) -> str:
-    """Return the text of a record of a streams group.
-
-    Args:
-        key: the key.
-        value: the value; None for a tombstone.
-        start_ms: the start of virtual time.
-        names: the names of the transcript.
-    """
-    text = None if value is None else _value_text(value, start_ms, names)
-    return record_text(_KINDS[type(key)], key, text)
-
-
-def _value_text(value: Any, start_ms: int, names: Names) -> str:
+def streams_value_text(value: Any, start_ms: int, names: Names) -> str:
+    """Return the text of the value of a record of a streams group."""
     if isinstance(value, StreamsGroupMetadataValue):
         return _epoch_text(value)
     if isinstance(value, StreamsGroupMemberMetadataValue):

@@ -19,7 +19,7 @@ from coterie.protocol.messages.streams_group_heartbeat import (
     StreamsHeartbeatTopology,
 )
 
-# What a member says that knows nothing of the endpoints of others.
+# The epoch that a member sends which has no endpoints of others yet.
 _NO_ENDPOINTS = -1
 
 

@@ -1,6 +1,5 @@
 """The first version of each API that has a field or form which transcripts depend on."""
 
-JOIN_REBALANCE_TIMEOUT_SINCE = 1
 JOIN_PROTOCOL_TYPE_SINCE = 7
 SYNC_PROTOCOL_SINCE = 5
 LEAVE_MEMBERS_SINCE = 3

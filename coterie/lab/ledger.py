@@ -233,7 +233,7 @@ class Ledger:
                 if reader.active:
                     self._flush(entry, partition, member)
                     reader.progress = Progress(self._position(reader, partition), now_us)
-                    self._add_interval(entry.number, reader.began_us, member, "")
+                    self._add_interval(entry.number, reader.began_us, member)
             if active:
                 self._empty += 1
                 self._double -= active - 1
@@ -289,7 +289,7 @@ class Ledger:
             for member, reader in entry.readers.items():
                 if reader.active and not entry.dark:
                     self._flush(entry, partition, member)
-                    self._add_interval(entry.number, reader.began_us, member, "")
+                    self._add_interval(entry.number, reader.began_us, member)
             if entry.gap is not None:
                 last = self._partitions[partition].high
                 self._note_backlog(partition, last)
@@ -332,7 +332,7 @@ class Ledger:
         """Apply that one member less reads."""
         if entry.dark:
             return
-        self._add_interval(entry.number, began_us, member, "")
+        self._add_interval(entry.number, began_us, member)
         if entry.active:
             self._double -= 1
         else:
@@ -378,12 +378,10 @@ class Ledger:
         idle.add(min(self._given_up.values()), self._world.now_us)
         return idle
 
-    def _add_interval(self, number: int, from_us: int, owner: str, cause: str) -> None:
+    def _add_interval(self, number: int, from_us: int, owner: str) -> None:
         now_us = self._world.now_us
         if self.window_us is not None and from_us < now_us:
-            self.intervals.append(
-                Interval(number, max(from_us, self.window_us), now_us, owner, cause)
-            )
+            self.intervals.append(Interval(number, max(from_us, self.window_us), now_us, owner, ""))
 
     def _position(self, reader: Reader, partition: TopicPartition) -> int:
         if not reader.active or self._partitions[partition].dark:

@@ -34,8 +34,8 @@ class Parameters(NamedTuple):
         rocketmq_brokers, rocketmq_interval_ms: brokers; the period of a client's rebalance.
         invisible_ms: how long a popped message stays invisible.
         notices_lost: the share of RocketMQ's notices that do not arrive.
-        draft: the month of server-2015: before 22 September, its heartbeats told of a rebalance by
-            ILLEGAL_GENERATION.
+        draft: the month of server-2015: before 22 September, its heartbeats announced a rebalance
+            by ILLEGAL_GENERATION.
         strategy: that of the members of server-2015, whose broker has `range` and `roundrobin`.
     """
 

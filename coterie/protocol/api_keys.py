@@ -212,3 +212,9 @@ def declared_versions(api: ApiKey) -> tuple[int, int]:
     """Return the first and the last version of an API for which there are codecs."""
     first, last = SERVED_VERSIONS[api]
     return OLDEST_VERSIONS.get(api, first), last
+
+
+def is_declared(api: ApiKey, version: int) -> bool:
+    """Return whether there is a codec for a version of an API."""
+    first, last = declared_versions(api)
+    return first <= version <= last

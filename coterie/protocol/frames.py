@@ -156,7 +156,7 @@ class FrameBuffer:
         self._buffer = bytearray()
         self._taken = 0
 
-    def append(self, data: bytes) -> None:
+    def append(self, data: bytes | bytearray) -> None:
         """Append the bytes of a read."""
         if self._taken:
             del self._buffer[: self._taken]

@@ -9,12 +9,11 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from coterie.address import Address
-from coterie.protocol.api_keys import SERVED_VERSIONS, ApiKey
+from coterie.protocol.api_keys import SERVED_VERSIONS, ApiKey, is_declared
 from coterie.protocol.apis import response_class
 from coterie.protocol.errors import DECODE_ERRORS
 from coterie.protocol.frames import decode_response
 from coterie.protocol.wire import Message
-from coterie.recording.conversation import is_known
 from coterie.recording.redaction import RequestStart
 
 # The APIs with addresses, and the first version of each that has any.
@@ -53,7 +52,7 @@ def addressed_response(frame: bytes, request: RequestStart) -> AddressedResponse
     """Return a response that names brokers; None for every other one."""
     api_key, version, _ = request
     first = _WITH_ADDRESSES.get(api_key)  # type: ignore[call-overload]
-    if first is None or version < first or not is_known(ApiKey(api_key), version):
+    if first is None or version < first or not is_declared(ApiKey(api_key), version):
         return None
     try:
         correlation_id, message = decode_response(response_class(ApiKey(api_key)), frame, version)
@@ -78,7 +77,7 @@ def capped_versions(frame: bytes, request: RequestStart) -> bytes:
     """Return a response to ApiVersions in which clients find no version with hidden addresses."""
     cls: Any = response_class(ApiKey.API_VERSIONS)
     for version in (request.version, 0):
-        if not is_known(ApiKey.API_VERSIONS, version):
+        if not is_declared(ApiKey.API_VERSIONS, version):
             continue
         try:
             correlation_id, message = decode_response(cls, frame, version)

@@ -3,7 +3,7 @@
 from collections import deque
 from typing import NamedTuple
 
-from coterie.protocol.api_keys import ApiKey, declared_versions
+from coterie.protocol.api_keys import ApiKey, is_declared
 from coterie.protocol.apis import request_class, response_class
 from coterie.protocol.errors import DECODE_ERRORS, MalformedFrame
 from coterie.protocol.frames import RequestHeader, decode_request_header, decode_response
@@ -80,7 +80,7 @@ class RecordedExchange:
 
     def _decode(self) -> None:
         api = self.api
-        known = api is not None and is_known(api, self.version)
+        known = api is not None and is_declared(api, self.version)
         flexible = False
         if api is not None and known:
             flexible = request_class(api).has_flexible_header(self.version)
@@ -104,7 +104,7 @@ class RecordedExchange:
         api = self.api
         if api is None:
             return None
-        versions = [self.version] if is_known(api, self.version) else []
+        versions = [self.version] if is_declared(api, self.version) else []
         if api is ApiKey.API_VERSIONS:
             # A broker that does not know the version answers in version 0 (KIP-511).
             versions.append(0)
@@ -146,12 +146,6 @@ class Conversation(NamedTuple):
     steps: list[RecordedStep]
     exchanges: list[RecordedExchange]
     orphans: int
-
-
-def is_known(api: ApiKey, version: int) -> bool:
-    """Return whether this program has a codec for a version."""
-    first, last = declared_versions(api)
-    return first <= version <= last
 
 
 def conversation_of(entries: list[Entry]) -> Conversation:
@@ -213,5 +207,4 @@ __all__ = [
     "RecordedStep",
     "RequestStart",
     "conversation_of",
-    "is_known",
 ]

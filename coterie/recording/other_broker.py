@@ -10,11 +10,11 @@ from coterie.client.errors import VersionUnsupported
 from coterie.client.event_loop import open_streams
 from coterie.client.security import PLAINTEXT, Security
 from coterie.client.topics import create_topic
-from coterie.protocol.api_keys import ApiKey
+from coterie.protocol.api_keys import ApiKey, is_declared
 from coterie.protocol.apis import request_class
 from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.frames import FrameBuffer
-from coterie.recording.conversation import Conversation, RecordedExchange, is_known
+from coterie.recording.conversation import Conversation, RecordedExchange
 from coterie.recording.files import Recording
 from coterie.recording.own_broker import topics_before
 from coterie.recording.replay import Listener, Replay, ReplayOutcome
@@ -149,7 +149,7 @@ def _served(cluster: Cluster, conversation: Conversation) -> set[tuple[int, int]
     served = set()
     for exchange in conversation.exchanges:
         api, version = exchange.api, exchange.version
-        if api is None or not is_known(api, version):
+        if api is None or not is_declared(api, version):
             continue
         try:
             if connection.version_for(request_class(api), version) == version:

@@ -6,9 +6,9 @@ from typing import Any
 
 from coterie.address import Address
 from coterie.conversation.pipe import FrameEnd
-from coterie.protocol.api_keys import ApiKey
+from coterie.protocol.api_keys import ApiKey, is_declared
 from coterie.protocol.errors import ErrorCode
-from coterie.recording.conversation import Conversation, RecordedExchange, is_known
+from coterie.recording.conversation import Conversation, RecordedExchange
 from coterie.recording.files import Recording
 from coterie.recording.format import Flag, Header
 from coterie.recording.internal_topics import InternalTopics
@@ -70,7 +70,7 @@ class OwnBroker:
         """Return whether there is a codec; see `Target`."""
         if exchange.api is ApiKey.API_VERSIONS:
             return True
-        return exchange.api is not None and is_known(exchange.api, exchange.version)
+        return exchange.api is not None and is_declared(exchange.api, exchange.version)
 
     async def wait_until(self, at_ms: int) -> None:
         """Let virtual time pass; see `Target`."""

@@ -9,7 +9,7 @@ from struct import Struct
 from typing import Any, NamedTuple
 
 from coterie.conversation.batches import batch_headers
-from coterie.protocol.api_keys import ApiKey, declared_versions
+from coterie.protocol.api_keys import ApiKey, is_declared
 from coterie.protocol.apis import request_class, response_class
 from coterie.protocol.errors import DECODE_ERRORS
 from coterie.protocol.frames import decode_request_header, decode_response
@@ -76,7 +76,7 @@ def redacted_request(frame: bytes, start: RequestStart, *, with_payloads: bool) 
     if api_key not in _CONFIG_APIS and (with_payloads or api_key != ApiKey.PRODUCE):
         return Redacted(frame, Flag(0))
     api = ApiKey(api_key)
-    if not _is_known(api, version):
+    if not is_declared(api, version):
         return _without_body(frame)
     cls = request_class(api)
     try:
@@ -102,7 +102,7 @@ def redacted_response(frame: bytes, request: RequestStart, *, with_payloads: boo
     if with_payloads or api_key not in _FETCHING_APIS:
         return Redacted(frame, Flag(0))
     api = ApiKey(api_key)
-    if not _is_known(api, version):
+    if not is_declared(api, version):
         return Redacted(frame[:_CORRELATION_ID_BYTES], Flag.REDACTED)
     cls = response_class(api)
     try:
@@ -124,11 +124,6 @@ def is_secret_setting(resource_type: int, name: str) -> bool:
         return True
     key = find_key(name)
     return not isinstance(key, ConfigKey) or key.is_sensitive
-
-
-def _is_known(api: ApiKey, version: int) -> bool:
-    first, last = declared_versions(api)
-    return first <= version <= last
 
 
 def _without_body(frame: bytes) -> Redacted:

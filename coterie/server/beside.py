@@ -19,7 +19,7 @@ _EVERYWHERE = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S1
 
 
 class Figures(NamedTuple):
-    """What no request of the protocol tells of the brokers of this process.
+    """Figures of the brokers of this process that no request of the protocol returns.
 
     Attributes:
         started_ms: when the first of them was made.

@@ -16,6 +16,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from coterie.protocol.fields import uuid_text
+from coterie.protocol.java_uuid import random_uuid
 from coterie.server.clock import system_clock, wall_clock
 from coterie.server.loggers import ROOT, Loggers
 from coterie.server.workers import Workers, WorkerThreads, once
@@ -28,8 +29,6 @@ T = TypeVar("T")
 # A UUID of version 4 has fixed bits for its version and its variant.
 _RANDOM_BITS = ~((0xF000 << 64) | (0xC000 << 48))
 _VERSION_4_BITS = (0x4000 << 64) | (0x8000 << 48)
-# What the digit with the variant becomes: its first two bits are 10.
-_VARIANT_1 = "89ab" * 4
 
 # The first six bits that base64url writes as a dash.
 _DASH = 0b111110
@@ -153,12 +152,7 @@ class Environment:
 
     def new_uuid_text(self) -> str:
         """Return a random UUID in Java's text form; generated member ids end with one."""
-        # As `_random_uuid` sets the bits, in half the time: each group that is created takes one.
-        digits = self.random_bytes(16).hex()
-        variant = _VARIANT_1[int(digits[16], 16)]
-        return (
-            f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
-        )
+        return random_uuid(self.random_bytes(16))
 
     def new_topic_id(self) -> bytes:
         """Return a random topic id of 16 bytes [topics/topic-ids].

@@ -16,7 +16,7 @@ _EVENT_WIDTH = 28
 # "exception", the longest name of a level that programs may expect, has nine letters.
 _LEVEL_WIDTH = 9
 
-# A text with one of these is quoted, so that it can be told from the next field.
+# A text with one of these is quoted, so that its end is clear.
 _QUOTED = frozenset(" \t=\r\n\"'")
 
 _BRIGHT, _DIM, _RESET = "\033[1m", "\033[2m", "\033[0m"

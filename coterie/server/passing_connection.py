@@ -1,4 +1,4 @@
-"""A connection that something stands in front of, and which passes everything on.
+"""A protocol in front of a connection, which passes everything on in both directions.
 
 `Broker.around_connections` puts it between the transport and the connection of a client; without it
 the transport talks to the connection itself. Subclasses look at what passes, or hold it back.

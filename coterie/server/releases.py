@@ -58,11 +58,6 @@ class Release(NamedTuple):
         return cls(found[0], _number(found[0]), versions)
 
 
-def known_releases() -> list[str]:
-    """Return the names of all releases, from the oldest to the newest."""
-    return _rows()[0][2:]
-
-
 def _rows() -> list[list[str]]:
     with open(_TABLE, encoding="utf-8") as file:
         return [line.rstrip("\n").split("\t") for line in file]

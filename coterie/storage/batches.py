@@ -60,20 +60,8 @@ class BadBatch(Exception):  # noqa: N818 - says what was found
         self.reason = reason
 
 
-def facts_of_made(batch: bytes, base_offset: int, records: int, timestamp_ms: int) -> BatchFacts:
-    """Return the facts of a batch that the broker has made, without reading its header.
-
-    Args:
-        batch: the batch, which is the only one of its append.
-        base_offset: of its first record.
-        records: how many it has.
-        timestamp_ms: of all records.
-    """
-    return 0, len(batch), base_offset, base_offset + records - 1, timestamp_ms
-
-
 def place(
-    batches: bytes, next_offset: int, leader_epoch: int, made: BatchFacts | None = None
+    batches: bytes, next_offset: int, leader_epoch: int, made: int = 0, made_ms: int = 0
 ) -> tuple[bytes, BatchFacts, Sequence[BatchFacts], Sequence[int]]:
     """Give batches of magic 2 consecutive offsets and a leader epoch [data-plane/timestamps].
 
@@ -84,16 +72,17 @@ def place(
         batches: one or more whole batches.
         next_offset: the base offset of the first.
         leader_epoch: of all.
-        made: the facts of the only batch, if the broker has made it with this offset and epoch,
-            and without a producer; its header is not read then.
+        made: how many records the only batch has, if the broker has made it with this offset and
+            epoch, and without a producer; its header is not read then. 0 for other batches.
+        made_ms: the time of these records.
 
     Returns:
         The bytes to write, the facts about the last batch in them and about those before it, and
         the positions of the batches that have a producer id.
     """
-    if made is not None:
-        assert made[2] == next_offset, "a batch of the broker has the log's next offset"
-        return batches, made, (), ()
+    if made:
+        facts = 0, len(batches), next_offset, next_offset + made - 1, made_ms
+        return batches, facts, (), ()
     stamped: bytearray | None = None
     placed: list[BatchFacts] = []
     produced: tuple[int, ...] = ()

@@ -13,7 +13,7 @@ another thread than the rest.
 
 from collections.abc import Sequence
 
-from coterie.storage.batches import BatchFacts, place
+from coterie.storage.batches import place
 from coterie.storage.errors import LogFailed, OffsetOutOfRange, OutOfHandles
 from coterie.storage.filesystem import FileSystem
 from coterie.storage.leader_epochs import LeaderEpochs
@@ -135,7 +135,7 @@ class Log(LogReader):
 
     # --- appending --------------------------------------------------------------------------------
 
-    def append(self, batches: bytes, now_ms: int = 0, made: BatchFacts | None = None) -> int:
+    def append(self, batches: bytes, now_ms: int = 0, made: int = 0) -> int:
         """Write one or more batches of magic 2 at the end, with one write.
 
         They get offsets and leader epoch if they do not have them. The caller has checked them.
@@ -143,7 +143,7 @@ class Log(LogReader):
         Args:
             batches: the batches.
             now_ms: epoch milliseconds, for the expiration of producers.
-            made: the facts of a batch that the broker has made for this append; see `place`.
+            made: how many records a batch has that the broker has made now; see `place`.
 
         Returns:
             The offset of the first record.
@@ -155,7 +155,7 @@ class Log(LogReader):
         if self._sync.failure is not None:
             raise LogFailed(self.directory, self._sync.failure)
         base_offset = self.log_end_offset
-        data, last, earlier, produced = place(batches, base_offset, self.leader_epoch, made)
+        data, last, earlier, produced = place(batches, base_offset, self.leader_epoch, made, now_ms)
         try:
             if self._has_unsynced_name:
                 self._sync_name()

@@ -16,7 +16,6 @@ import re
 from coterie.protocol import checksum
 from coterie.storage.errors import CorruptLog
 
-_BITS = 32
 _BLANKS = " \t"
 _FIRST_LINE = re.compile(r"#coterie crc32c=([0-9a-f]{8})\n")
 _LAST_LINE = re.compile(r"\ncrc32c: ([0-9a-f]{8})\n\Z")

@@ -35,7 +35,7 @@ _BYTES: int = getattr(os, "O_BINARY", 0)
 # need milliseconds for a small file.
 _PAUSES_S = tuple(0.001 * 2**doubling for doubling in range(10))
 # The further ones of threads that no client waits for, as those that remove what was cleaned.
-_LATER_PAUSES_S = (1.0,) * 9
+_LATER_PAUSES_S = tuple(1.0 for _ in range(9))
 # Paths with this prefix may be longer than 260 characters, and `nul.x-0` is a name like any other.
 _ANY_NAME = "\\\\?\\"
 

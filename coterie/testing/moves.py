@@ -46,7 +46,7 @@ class Moves:
     def concern(self, fault: Fault, request: Request, broker: Services) -> bool:
         """Return whether a fault, which covers a request, is about the broker that received it.
 
-        Where a coordinator has moved to, requests are handled. A broker that knows nothing of a
+        Where a coordinator has moved to, requests are handled. A broker that does not coordinate a
         group answers by itself.
         """
         match fault.action:

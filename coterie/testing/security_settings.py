@@ -1,7 +1,7 @@
 """Settings of the security in `config`: what counts, and what an argument decides instead.
 
 A setting that would have no effect is refused, with a sentence that says what to write: a test that
-believes in it would test something else.
+relies on it would test something else.
 """
 
 import re

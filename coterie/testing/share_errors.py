@@ -1,7 +1,8 @@
 """The response to a ShareFetch or ShareAcknowledge that carries an error and nothing else.
 
-An error about partitions is told of each partition, as Kafka does, so the request counts in its
-share session; the client would lose the session otherwise. Any other error is that of the request.
+As in Kafka, an error about partitions is in the response for each partition, so the request counts
+in its share session; the client would lose the session otherwise. Any other error is that of the
+request.
 """
 
 from collections.abc import Sequence

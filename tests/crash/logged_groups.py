@@ -7,7 +7,6 @@ together is looked at: who owns what, and at which epoch.
 from collections.abc import Iterable
 from typing import Any
 
-from coterie.coordinator.groups.classic.records import logged_generations
 from coterie.coordinator.groups.consumer.group import ConsumerGroup
 from coterie.coordinator.groups.service import GroupCoordinator
 from coterie.protocol.messages.consumer_group_records import (
@@ -33,6 +32,7 @@ from coterie.protocol.record_batch_layout import CONTROL
 from coterie.protocol.records import decode_pairs, iterate_batches
 from coterie.protocol.wire import Message
 from coterie.storage.log import Log
+from tests.unit.coordinator.harness import logged_generations
 
 Pairs = frozenset[tuple[bytes, bytes]]
 

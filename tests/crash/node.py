@@ -294,7 +294,9 @@ class Node(UnitHarness):
     def _acknowledge(self) -> None:
         self.history.groups.acknowledge(self.done)
         behind, self._behind = self._behind, 0
-        self.take(self.coordinator.appended(0, behind, self.now_ms))
+        effects = self.coordinator.appended([(0, behind)], self.now_ms)
+        assert not effects.mistakes
+        self.take(effects)
 
     def put(self, key: bytes, value: bytes | None) -> None:
         """Write one record in a batch of its own, without the coordinator."""

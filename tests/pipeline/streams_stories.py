@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from coterie.coordinator.groups.streams.tasks import told_tasks
+from coterie.coordinator.groups.streams.tasks import response_tasks
 from coterie.protocol.errors import ErrorCode
 from tests.pipeline.consumer_stories import Recording
 from tests.unit.coordinator.streams.harness import STATEFUL, StreamsHarness
@@ -56,7 +56,7 @@ class StreamsStory(Recording, StreamsHarness):
             for each, numbers in before.items()
         )
         if not (lost and name in self.slow):
-            self._tasks[name] = told_tasks(told[0]), told_tasks(told[1])
+            self._tasks[name] = response_tasks(told[0]), response_tasks(told[1])
 
 
 def _by_name(listed: Any) -> dict[str, list[int]]:

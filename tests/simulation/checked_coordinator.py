@@ -10,7 +10,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from coterie.conformance.harness import START_MS, Batch, CoordinatorHarness
-from coterie.coordinator.groups.classic.group import Group, classic, classic_groups
+from coterie.coordinator.groups.classic.group import Group, classic
 from coterie.coordinator.groups.classic.member import Member
 from coterie.coordinator.groups.classic.members import Removal
 from coterie.coordinator.groups.classic.rebalance import Cause
@@ -217,7 +217,7 @@ class CheckedCoordinator(CoordinatorHarness):
         left = self._due_sweeps()
         for shard in (each for each in sweeps if each not in left):
             self.offsets.check_overdue(shard, self.join_phases.topics, self.config, self.now_ms)
-        for group in classic_groups(coordinator.groups()):
+        for group in structure.classic_groups(coordinator.groups()):
             structure.check_group(coordinator, group, self.now_ms)
         self._finish_step()
 
@@ -225,7 +225,7 @@ class CheckedCoordinator(CoordinatorHarness):
         """Return by group the members that have not synced, if the sync timer is due."""
         deadline_ms = self.coordinator.purgatory.deadline_ms
         late = {}
-        for group in classic_groups(self.coordinator.groups()):
+        for group in structure.classic_groups(self.coordinator.groups()):
             due_ms = deadline_ms((TimerKind.SYNC, group.group_id, ""))
             if due_ms is not None and due_ms <= self.now_ms:
                 late[group.group_id] = set(group.pending_syncs)

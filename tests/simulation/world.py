@@ -14,11 +14,12 @@ from random import Random
 from typing import Any, NamedTuple
 
 from coterie.conformance.harness import START_MS
-from coterie.coordinator.groups.classic.group import classic, classic_groups
+from coterie.coordinator.groups.classic.group import classic
 from coterie.coordinator.groups.classic.states import GroupState
 from coterie.protocol.errors import ErrorCode
 from tests.simulation.call import Call
 from tests.simulation.checked_coordinator import CheckedCoordinator
+from tests.simulation.checks.structure import classic_groups
 from tests.simulation.checks.violation import Violation, require
 from tests.simulation.consumer import COOPERATIVE, EAGER, Consumer
 from tests.simulation.other_clients import Admin, Committer, OtherClient, Rogue

@@ -138,7 +138,7 @@ STREAMS_PLANTS: tuple[tuple[Plant, str], ...] = (
     (
         Plant(
             "the endpoints are told to members that know them",
-            f"{_GROUPS}.heartbeat:_tell_endpoints",
+            f"{_GROUPS}.heartbeat:_set_endpoints",
             "if epoch != request.endpoint_information_epoch:",
             "if True:",
         ),
@@ -183,7 +183,7 @@ STREAMS_PLANTS: tuple[tuple[Plant, str], ...] = (
     (
         Plant(
             "the rise of the epoch of endpoints is kept by the heartbeat that creates a group",
-            f"{_GROUPS}.heartbeat:_tell_endpoints",
+            f"{_GROUPS}.heartbeat:_set_endpoints",
             fault=given({"step.creates": False}),
         ),
         "streams_groups/endpoints",

@@ -1,7 +1,9 @@
 """What a build of the compiled form makes again, and how Python finds its modules."""
 
 import sys
+import threading
 from collections.abc import Iterator
+from importlib import import_module
 from importlib.machinery import EXTENSION_SUFFIXES
 from importlib.util import module_from_spec
 from inspect import getsource
@@ -105,6 +107,23 @@ def test_a_file_includes_what_is_not_of_its_own_modules() -> None:
         '#include "strings/librt_strings_api.h"',
         "int x;",
     ]
+
+
+def test_a_constant_that_mypyc_takes_as_never_set_ends_the_build() -> None:
+    pytest.importorskip("mypyc", reason="only the extra dev has mypyc")
+    from compilation.module_code import never_set
+
+    wrong = "if (likely(cpy_r_r14.f0 != -113.0 && PyErr_Occurred())) goto CPyL15;"
+    right = "if (unlikely(cpy_r_r14 == -113.0 && PyErr_Occurred())) goto CPyL15;"
+    assert never_set(f"{right}\n{wrong}\n") == ["cpy_r_r14.f0"]
+
+
+def test_private_attributes_are_no_macros_of_a_system() -> None:
+    types = TYPES.replace("CPyTagged _size;", "CPyTagged __cold;\n    PyObject *_warm;")
+    text = Declarations(types, FUNCTIONS).completed(f"{SOURCE}coterie___index___IndexObject *a;\n")
+    assert [line for line in text.splitlines() if line.startswith("#undef")] == ["#undef __cold"]
+    include, free, use = map(text.index, ("#include <CPy.h>", "#undef", "CPyTagged __cold;"))
+    assert include < free < use
 
 
 def test_a_new_constant_in_another_module_does_not_change_a_file() -> None:
@@ -239,6 +258,65 @@ def test_an_object_is_made_again_if_what_it_is_made_of_has_changed(tmp_path: Pat
     # The compiler was interrupted: what is there may be half an object of the new text.
     assert not is_made(made, "1")
     assert not is_made(made, "2")
+
+
+def test_short_relocations_need_a_new_glibc() -> None:
+    pytest.importorskip("mypyc", reason="only the extra dev has mypyc")
+    from compilation.extension import linker_flags
+
+    new = linker_flags("linux", "glibc", "2.36")
+    assert linker_flags("linux", "glibc", "2.28") == linker_flags("linux", "", "") == new[:-1]
+    assert new[-1] == "-Wl,-z,pack-relative-relocs"
+    assert linker_flags("darwin", "", "") == []
+
+
+# They write down how they were called.
+PROGRAM = """\
+#!/bin/sh
+echo "$0 $@" >> "${0%/*}/log"
+"""
+
+
+def test_microsofts_compiler_is_found_before_threads_use_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("mypyc", reason="only the extra dev has mypyc")
+    from setuptools import Distribution, Extension
+
+    from compilation.extension import ParallelBuild
+
+    msvc: Any = import_module("distutils.compilers.C.msvc")
+    found_by = []
+    initialize = msvc.Compiler.initialize
+
+    def noted(compiler: Any) -> None:
+        found_by.append(threading.current_thread())
+        initialize(compiler)
+
+    monkeypatch.setattr(msvc.Compiler, "initialize", noted)
+    # As in a shell that Visual Studio has prepared.
+    monkeypatch.setenv("DISTUTILS_USE_SDK", "1")
+    monkeypatch.setenv("_PYTHON_HOST_PLATFORM", "win-amd64")
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.chdir(tmp_path)
+    for name in ("cl.exe", "link.exe"):
+        (tmp_path / name).write_text(PROGRAM)
+        (tmp_path / name).chmod(0o755)
+    files = ["dict_ops.c", "__native_coterie.c"]
+    for name in files:
+        (tmp_path / name).touch()
+    build = ParallelBuild(Distribution({"ext_modules": [Extension("library", files)]}))
+    build.compiler, build.jobs, build.is_unoptimised = "msvc", 2, True
+    build.ensure_finalized()
+    build.run()
+    assert found_by == [threading.main_thread()]
+    *compiled, linked = (tmp_path / "log").read_text().splitlines()
+    assert len(compiled) == 2
+    for name in files:
+        (line,) = (each for each in compiled if f" /Tc{name} " in each)
+        assert line.endswith(" /Od"), "after the level that setuptools gives"
+        assert " -" not in line.replace(" -I", ""), "an option of gcc"
+        assert name.replace(".c", ".obj") in linked
 
 
 @pytest.fixture

@@ -120,6 +120,16 @@ def test_files_of_changed_modules_are_those_of_a_clean_build(
     changed(tree, "protocol/texts.py", "def shortened", more)
     changed(tree, "protocol/texts.py", '"""Texts."""', "from coterie.protocol.sizes import Size")
     assert made_again()[1] == ["sizes", "sums", "texts"]
+    # The other modules are known by what the build before kept of them.
+    changed(tree, "protocol/sums.py", "return sum(", "return 1 + sum(")
+    assert made_again()[1] == ["sums"]
+    # A class that is derived from one of another module, which is analysed with it.
+    changed(tree, "protocol/texts.py", "        return 1\n", "        return self.count + 2\n")
+    assert made_again()[1] == ["texts"]
+    # An attribute is no longer defined in all derived classes, so it has to be looked for.
+    without = "    def __init__(self) -> None:\n        pass\n\n    def doubled"
+    changed(tree, "protocol/texts.py", "    def doubled", without)
+    assert made_again()[1] == ["sizes", "sums", "texts"]
 
 
 def calls(path: Path, function: str) -> Iterator[str]:

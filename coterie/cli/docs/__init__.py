@@ -41,6 +41,7 @@ def _complete(
 @click.option(
     "--port",
     type=WholeNumber(0, 65535),
+    metavar="PORT",
     default=0,
     help="Port of the pages on 127.0.0.1; by default a free one.",
 )

@@ -1,10 +1,9 @@
 """Batches and records as rows: the dictionaries that `coterie dump log --json` prints.
 
 The keys are listed in documentation/reference/json_keys.tsv. Bytes are hexadecimal, topic ids as
-Kafka prints them.
-Records of `__consumer_offsets` are decoded, all types that Kafka writes, and so is the consumer
-protocol inside them; so are those of `__transaction_state`. What can't be decoded stays
-hexadecimal, and the row contains the reason.
+Kafka prints them. Records of `__consumer_offsets` are decoded, all types that Kafka writes, and so
+is the consumer protocol inside them; so are those of `__transaction_state`. What can't be decoded
+stays hexadecimal, and the row contains the reason.
 """
 
 from collections.abc import Iterator

@@ -138,7 +138,7 @@ def command(
     of --to-*, --shift-by, --by-duration, --from-file and --from-group. --from-group needs no
     choice of partitions: it takes those for which that group has committed offsets. Nothing is
     changed without --execute. An offset outside a partition is moved to its nearest end. A share
-    group gets start offsets, and what it knew of single records is forgotten.
+    group gets start offsets, and loses the state of single records.
     """
     name, value = _chosen(targets)
     source = value if name == "from_group" else None

@@ -29,7 +29,9 @@ _COLUMNS = [
 @click.argument("directory", metavar="DIR", type=click.Path(exists=True, file_okay=False))
 @click.argument("other", metavar="[DIR2]", required=False, type=click.Path(exists=True))
 @click.option("--baseline", metavar="MACHINE", help="Compare the machines of DIR with this one.")
-@click.option("--metric", default="unowned", show_default=True, help="What to compare.")
+@click.option(
+    "--metric", metavar="NAME", default="unowned", show_default=True, help="What to compare."
+)
 @click.option(
     "--fail-over", type=FACTOR, metavar="RATIO", help="Exit with 1 if a median ratio is above it."
 )

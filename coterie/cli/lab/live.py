@@ -42,10 +42,10 @@ _CLEAR_LINE = "\r\x1b[K"
 @click.option(
     "--zookeeper", default="", metavar="H:P", help="A ZooKeeper that runs, for clients of that era."
 )
-@click.option("--members", type=NATURAL, help="Members at the beginning.")
-@click.option("--partitions", type=NATURAL, help="Partitions.")
+@click.option("--members", type=NATURAL, metavar="N", help="Members at the beginning.")
+@click.option("--partitions", type=NATURAL, metavar="N", help="Partitions.")
 @click.option(
-    "--seed", type=LONG, default=None, help="Seed of the script; by default the next unused one."
+    "--seed", type=LONG, metavar="N", help="Seed of the script; by default the next unused one."
 )
 @click.option(
     "--form", "form_s", type=COUNT, metavar="SECONDS",

@@ -28,9 +28,11 @@ _A_DAY_MS = 86_400_000
 @click.command("run")
 @click.argument("scenario", required=False)
 @click.option("--machine", "machines", multiple=True, metavar="NAME", help="A machine; repeatable.")
-@click.option("--members", type=NATURAL, help="Members at the beginning.")
-@click.option("--partitions", type=NATURAL, help="Partitions.")
-@click.option("--seed", type=LONG, default=0, show_default=True, help="Seed of all chance.")
+@click.option("--members", type=NATURAL, metavar="N", help="Members at the beginning.")
+@click.option("--partitions", type=NATURAL, metavar="N", help="Partitions.")
+@click.option(
+    "--seed", type=LONG, metavar="N", default=0, show_default=True, help="Seed of all chance."
+)
 @click.option(
     "--set", "pairs", multiple=True, metavar="KEY=VALUE", help="Change a setting; repeatable."
 )

@@ -24,9 +24,19 @@ if TYPE_CHECKING:
 
 @click.command("sweep")
 @click.option(
-    "--scenario", "scenarios", multiple=True, help="A scenario; repeatable. [default: all]"
+    "--scenario",
+    "scenarios",
+    multiple=True,
+    metavar="NAME",
+    help="A scenario; repeatable. [default: all]",
 )
-@click.option("--machine", "machines", multiple=True, help="A machine; repeatable. [default: all]")
+@click.option(
+    "--machine",
+    "machines",
+    multiple=True,
+    metavar="NAME",
+    help="A machine; repeatable. [default: all]",
+)
 @click.option("--members", metavar="N,...", help="Sizes. [default: those of the scenarios]")
 @click.option("--seeds", default="0..19", show_default=True, metavar="A..B|N,...", help="Seeds.")
 @click.option(
@@ -34,7 +44,10 @@ if TYPE_CHECKING:
 )
 @click.option("--output", required=True, metavar="DIR", type=click.Path(file_okay=False))
 @click.option(
-    "--processes", type=WholeNumber(1, 256), help="Runs at once. [default: the processors]"
+    "--processes",
+    type=WholeNumber(1, 256),
+    metavar="N",
+    help="Runs at once. [default: the processors]",
 )
 @click.option(
     "--master",

@@ -14,11 +14,6 @@ from coterie.client.health.history import judged_as
 from coterie.client.health.observation import Observation
 from coterie.client.names import counted
 
-# The rules of the pipeline's findings that are about deliveries.
-DELIVERY_RULES = (
-    "poison_record", "near_delivery_limit", "expired_locks", "start_offset_stands",
-)  # fmt: skip
-
 # Records were given up: nobody has processed them.
 poison_records = partial(
     judged_as,

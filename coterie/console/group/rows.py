@@ -43,7 +43,7 @@ def group_json(seen: Seen) -> Json:
     phase = phase_of(group, seen.facts, None if present is None else owed_of(present))
     said = None if present is None else present.waits_for
     if said and (not phase.waits_for or group.state == NOT_READY):
-        # The protocol does not tell it, such as why the topics of a streams group are wrong.
+        # No response has it, such as why the topics of a streams group are wrong.
         phase = phase._replace(waits_for=[Wait(None, None, said, None, "")])
     # What the journal does not say, the group log may.
     if phase.since_ms is None and seen.logged is not None:
@@ -240,7 +240,7 @@ def _timeouts(known: Timeouts | None) -> Mapping[str, int | None]:
 
 
 def _records(seen: Seen) -> list[Json] | None:
-    """Return what a share group has in flight; None where nobody tells it."""
+    """Return what a share group has in flight; None where that is not known."""
     if seen.present is None or seen.present.records is None:
         return None
     names = _names(seen)

@@ -8,11 +8,10 @@ document is long.
 import json
 import re
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 # Deeper documents exist; nobody writes a longer path.
 _MOST_STEPS = 32
-_ALL: Final = "*"
 _STEP = re.compile(
     r"""\.?(?P<name>[^\s.\[\]'"*$]+) | \.?(?P<every>\*) | \[(?P<index>\d{1,9})\] | \[(?P<all>\*)\]
     | \['(?P<single>[^']*)'\] | \["(?P<double>[^"]*)"\]""",

@@ -38,7 +38,8 @@ def extend_session(step: GroupStep[Any], member: SessionMember, kind: str, timeo
         kind: of the timer.
         timeout_ms: the time.
     """
-    assert step.group.members.get(member.member_id) is member, "only a member has a session"
+    known: SessionMember | None = step.group.members.get(member.member_id)
+    assert known is member, "only a member has a session"
     deadline_ms = step.now_ms + timeout_ms
     member.deadline_ms = deadline_ms
     if not member.armed_ms or deadline_ms < member.armed_ms:

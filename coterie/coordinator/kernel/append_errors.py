@@ -1,4 +1,4 @@
-"""What a client learns of a log append that failed [coordinator/error-translation]."""
+"""The errors that clients get after a failed log append [coordinator/error-translation]."""
 
 from coterie.protocol.errors import ErrorCode
 

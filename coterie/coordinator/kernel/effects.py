@@ -57,11 +57,12 @@ class Effects(Generic[R]):
         requests: what is to be asked of another coordinator or of the runtime, each a value that
             the two agree on. An answer comes back as an operation.
         moves_deadline: whether the next deadline of the coordinator may be another one now.
+        mistakes: of ours, which the completions of durable operations have raised.
     """
 
     __slots__ = (
-        "appends", "events", "markers", "moves_deadline", "operation", "replies", "requests",
-        "response", "timers",
+        "appends", "events", "markers", "mistakes", "moves_deadline", "operation", "replies",
+        "requests", "response", "timers",
     )  # fmt: skip
 
     def __init__(self, response: R | None = None) -> None:
@@ -75,6 +76,7 @@ class Effects(Generic[R]):
         self.markers: Sequence[TransactionMarkers] = ()
         self.requests: Sequence[Any] = ()
         self.moves_deadline = False
+        self.mistakes: Sequence[Exception] = ()
 
     @property
     def quiet(self) -> bool:

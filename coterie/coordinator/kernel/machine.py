@@ -3,14 +3,14 @@
 A coordinator keeps its state in the records of an internal topic. It is a `Machine`: it is given
 the time, requests and records, and returns what is to be done. The runtime owns the logs, the event
 loop and the connections; it carries out what a machine returns, and reports back what has become
-durable (ADR 16). It knows nothing else of a machine, so it serves every coordinator: that of
-groups, and those of transactions and of share groups to come.
+durable (ADR 16). It uses nothing else of a machine, so it serves every coordinator: those of
+groups, of transactions and of share groups.
 
 The runtime calls a machine in this order for each partition: `begin_load`; `replay` for each record
 that the reader of the log has left; `replay_open` for each record of an open transaction;
 `finish_load`; then the machine serves requests, and each of its appends is acknowledged with
-`all_appended` in the order in which they were made, until `unload`, `fail` or `append_failed`.
-After `append_failed` the load has begun already, under the same epoch.
+`appended` in the order in which they were made, until `unload`, `fail` or `append_failed`. After
+`append_failed` the load has begun already, under the same epoch.
 
 A machine refuses an operation that does not fit a batch before it changes anything, and splits what
 may be split [coordinator/operation-size].
@@ -124,8 +124,11 @@ class Machine(Protocol):
     def encode(self, records: list[Record]) -> list[Pair]:
         """Return keys and values of records as bytes."""
 
-    def all_appended(self, written: list[tuple[int, int]], now_ms: int) -> Effects[Any]:
+    def appended(self, written: list[tuple[int, int]], now_ms: int) -> Effects[Any]:
         """Acknowledge the oldest appends of partitions as durable.
+
+        If what follows from one of them fails by a mistake of ours, the others are acknowledged all
+        the same, and the mistake is in the effects.
 
         Args:
             written: partitions, and how many appends of each.
@@ -139,7 +142,7 @@ class Machine(Protocol):
         """
 
     def release(self, partition: int) -> Effects[Any]:
-        """Note that enough replicas are in sync again; `all_appended` follows."""
+        """Note that enough replicas are in sync again; `appended` follows."""
 
     def append_failed(self, partition: int, error: ErrorCode, now_ms: int) -> Effects[Any]:
         """Answer what waits for a lost append, and start to load the partition again.

@@ -74,16 +74,12 @@ class Partitions(Generic[ShardT]):
         self.shards[partition].unload(now_ms, effects, ShardState.FAILED)
         return self.applied(effects)
 
-    def all_appended(self, written: list[tuple[int, int]], now_ms: int) -> Effects[Any]:
+    def appended(self, written: list[tuple[int, int]], now_ms: int) -> Effects[Any]:
         """See `Machine`."""
         effects: Effects[Any] = Effects()
         for partition, operations in written:
             self.shards[partition].appended(operations, now_ms, effects)
         return self.applied(effects)
-
-    def appended(self, partition: int, operations: int, now_ms: int) -> Effects[Any]:
-        """Acknowledge the oldest `operations` appends of one partition as durable."""
-        return self.all_appended([(partition, operations)], now_ms)
 
     def hold(self, partition: int, now_ms: int) -> Effects[Any]:
         """See `Machine`."""

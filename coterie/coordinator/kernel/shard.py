@@ -217,7 +217,10 @@ class Shard:
             if operation.response is not None:
                 send_response(operation.to, operation.response, effects)
             if operation.completion is not None:
-                self.complete(operation.completion, now_ms, effects)
+                try:
+                    self.complete(operation.completion, now_ms, effects)
+                except Exception as mistake:  # noqa: BLE001 - a mistake of ours stays in its group
+                    effects.mistakes = [*effects.mistakes, mistake]
         if done == len(unacknowledged):
             unacknowledged.clear()
         else:

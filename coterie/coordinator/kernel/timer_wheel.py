@@ -23,15 +23,14 @@ class _Slot(Generic[K]):
     """The entries of one slot of one level.
 
     Attributes:
-        entries: by their place in the order of arming. A key is a tuple, whose hash is computed
-            each time; that of a number is not.
+        entries: in no order.
         expiry_ms: when the slot begins, while it is queued; -1 otherwise.
     """
 
     __slots__ = ("entries", "expiry_ms")
 
     def __init__(self) -> None:
-        self.entries: dict[int, _Entry[K]] = {}
+        self.entries: set[_Entry[K]] = set()
         self.expiry_ms = -1
 
 
@@ -100,20 +99,20 @@ class TimingWheel(Generic[K]):
         serial = self._serial
         entry = self._entry_of.get(key)
         if entry is not None:
-            del entry.slot.entries[entry.serial]
+            entry.slot.entries.remove(entry)
         slot = self._slot_for(deadline_ms, serial)
         if entry is None:
             entry = self._entry_of[key] = _Entry(key, deadline_ms, serial, slot)
         else:
             entry.deadline_ms, entry.serial, entry.slot = deadline_ms, serial, slot
-        slot.entries[serial] = entry
+        slot.entries.add(entry)
 
     def cancel(self, key: K) -> bool:
         """Disarm a key; return whether it was armed."""
         entry = self._entry_of.pop(key, None)
         if entry is None:
             return False
-        del entry.slot.entries[entry.serial]
+        entry.slot.entries.remove(entry)
         return True
 
     def next_ms(self) -> int | None:
@@ -137,16 +136,16 @@ class TimingWheel(Generic[K]):
             assert slot.expiry_ms == expiry_ms, "a slot is queued once, by its present expiry"
             slot.expiry_ms = -1
             self._move_to(expiry_ms)
-            entries, slot.entries = slot.entries, {}
-            for serial, entry in entries.items():
+            entries, slot.entries = slot.entries, set()
+            for entry in entries:
                 assert entry.slot is slot, f"{entry.key} is in two slots"
                 if entry.deadline_ms <= now_ms:
                     del self._entry_of[entry.key]
-                    due.append((entry.deadline_ms, serial, entry.key))
+                    due.append((entry.deadline_ms, entry.serial, entry.key))
                 else:
                     # The slot of a coarse level has begun: its entries go to finer levels.
-                    entry.slot = self._slot_for(entry.deadline_ms, serial)
-                    entry.slot.entries[serial] = entry
+                    entry.slot = self._slot_for(entry.deadline_ms, entry.serial)
+                    entry.slot.entries.add(entry)
         self._move_to(now_ms)
         # No two have the same serial, so keys are not compared.
         due.sort()

@@ -352,7 +352,7 @@ class SharePartition:
         self._move_start(log_start_offset)
 
     def _forget(self, batch: InFlightBatch, last_offset: int) -> None:
-        """Archive the records of a batch up to an offset, whoever has them."""
+        """Archive the records of a batch up to an offset, whether they are acquired or not."""
         for state in batch.states_within(batch.first_offset, last_offset):
             self.archive(state)
 

@@ -108,7 +108,7 @@ class ConfluentShare(LiveClient):
         if now_s - self._asked_s < _ASK_EVERY_S:
             return
         self._asked_s = now_s
-        # A broker that is away knows nothing new.
+        # While the broker is away there is nothing new to write.
         with suppress(ClientError), run.cluster() as cluster:
             for group in describe_share_groups(cluster, [run.group]).values():
                 for member in group.members:

@@ -98,14 +98,14 @@ class ConsumerProtocolGroup(EpochGroup):
         )
         config = ConsumerGroupConfig(settings=ConsumerSettingsTable(chosen))
         super().__init__(environment, config)
-        self.settings = told(_SETTINGS, chosen, parameters)
+        self.settings = coordinated_settings(_SETTINGS, chosen, parameters)
 
     def participant(self, pod: Pod) -> Participant:
         """Return a consumer."""
         return ProtocolConsumer(self.host, pod, self.settings, self.topic_ids)
 
 
-def told(
+def coordinated_settings(
     settings: MemberSettings, chosen: ConsumerSettings | StreamsSettings, parameters: Parameters
 ) -> MemberSettings:
     """Return the settings of members that take the times of their group from the coordinator.

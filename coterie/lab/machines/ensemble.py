@@ -329,7 +329,6 @@ class Ensemble:
             at_us = max(at_us, unseen[-1][0] if unseen else 0)
             unseen.append((at_us, self._number))
             visible_us.append(at_us)
-            self._seen[server] = max(self._seen[server], 0)
         self._seen[0] = self._number
         return visible_us
 

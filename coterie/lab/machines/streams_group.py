@@ -16,7 +16,7 @@ from coterie.coordinator.groups.config import (
     StreamsSettingsTable,
 )
 from coterie.lab.environment import Environment
-from coterie.lab.machines.consumer_group import EpochGroup, HeartbeatReader, told
+from coterie.lab.machines.consumer_group import EpochGroup, HeartbeatReader, coordinated_settings
 from coterie.lab.machines.coordinator_host import GROUP, GroupHost
 from coterie.lab.machines.group_member import MemberSettings, Versions
 from coterie.lab.pods import Participant, Pod
@@ -45,7 +45,7 @@ class StreamsMachine(EpochGroup):
         if delay_ms >= 0:
             chosen = chosen._replace(initial_rebalance_delay_ms=delay_ms)
         super().__init__(environment, StreamsGroupConfig(settings=StreamsSettingsTable(chosen)))
-        self.settings = told(_SETTINGS, chosen, parameters)
+        self.settings = coordinated_settings(_SETTINGS, chosen, parameters)
 
     def participant(self, pod: Pod) -> Participant:
         """Return an instance."""

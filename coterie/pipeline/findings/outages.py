@@ -44,7 +44,7 @@ TOGETHER_MS = 1_000
 EXPIRED_TOGETHER = 4
 # The times of commits are known to the second, so a shorter silence says nothing.
 _SECOND_MS = 1_000
-_LEAST_TOLD_MS = 2 * _SECOND_MS
+_LEAST_SILENCE_MS = 2 * _SECOND_MS
 
 RESTART = Rule(
     "broker_restart",
@@ -243,9 +243,9 @@ def _outage(moment: _Moment, sessions: Mapping[str, Sequence[Session]]) -> Outag
     if not known or not _is_outage(moment, len(known), len(replaced), len(partly), missing):
         return None
     silence = moment.silence
-    is_told = silence is not None and silence.to_ms - silence.from_ms >= _LEAST_TOLD_MS
+    is_long_enough = silence is not None and silence.to_ms - silence.from_ms >= _LEAST_SILENCE_MS
     return Outage(
-        (silence,) if silence is not None and is_told else (),
+        (silence,) if silence is not None and is_long_enough else (),
         () if moment.loaded_ms is None else (moment.loaded_ms,),
         tuple(replaced),
         tuple(partly),

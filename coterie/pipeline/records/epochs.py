@@ -7,10 +7,10 @@ their ids [pipeline/topic-ids]. The records of streams groups are rows of the sa
 tasks in place of partitions (streams.py).
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
-from coterie.pipeline.records import shares, streams, timestamp_us, topic_id_text
+from coterie.pipeline.records import partition_rows, shares, streams, target_columns
 from coterie.protocol.messages import consumer_group_records as records
 from coterie.protocol.messages.log_records import GROUP_RECORDS, decode_key, decode_value
 from coterie.protocol.messages.record_types import UnknownKey
@@ -44,13 +44,8 @@ def _member(value: records.ConsumerGroupMemberMetadataValue) -> dict[str, Any]:
     }
 
 
-def _target(value: records.ConsumerGroupTargetAssignmentMetadataValue) -> dict[str, Any]:
-    at_ms = value.assignment_timestamp or -1
-    return {"target_epoch": value.assignment_epoch, "target_ts": timestamp_us(at_ms)}
-
-
 def _target_member(value: records.ConsumerGroupTargetAssignmentMemberValue) -> dict[str, Any]:
-    return {"assigned": _partitions(value.topic_partitions)}
+    return {"assigned": partition_rows(value.topic_partitions)}
 
 
 def _current_member(value: records.ConsumerGroupCurrentMemberAssignmentValue) -> dict[str, Any]:
@@ -59,8 +54,8 @@ def _current_member(value: records.ConsumerGroupCurrentMemberAssignmentValue) ->
         "member_epoch": value.member_epoch,
         "previous_epoch": value.previous_member_epoch,
         "state": _MEMBER_STATES[value.state] if known else str(value.state),
-        "assigned": _partitions(value.assigned_partitions),
-        "pending_revocation": _partitions(value.partitions_pending_revocation),
+        "assigned": partition_rows(value.assigned_partitions),
+        "pending_revocation": partition_rows(value.partitions_pending_revocation),
     }
 
 
@@ -73,7 +68,7 @@ KINDS: dict[int, tuple[str, _Fields]] = {
     3: ("group", _group),
     4: ("topics", _topics),
     5: ("member", _member),
-    6: ("target", _target),
+    6: ("target", target_columns),
     7: ("target_member", _target_member),
     8: ("current_member", _current_member),
     16: ("regex", _regex),
@@ -104,11 +99,3 @@ def epoch_fields(key: bytes, value: bytes | None) -> dict[str, Any]:
     if value is None:
         return row
     return row | columns_of(decode_value(decoded, value))
-
-
-def _partitions(topics: Iterable[Any]) -> list[dict[str, Any]]:
-    return [
-        {"topic_id": topic_id_text(topic.topic_id), "partition": partition}
-        for topic in topics
-        for partition in topic.partitions
-    ]

@@ -7,7 +7,7 @@ partitions have a share state. The latter are in `__share_group_state`.
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from coterie.pipeline.records import timestamp_us, topic_id_text
+from coterie.pipeline.records import partition_rows, target_columns, timestamp_us, topic_id_text
 from coterie.protocol.messages import share_group_records as records
 from coterie.protocol.messages.record_types import UnknownKey
 from coterie.protocol.messages.share_state_batch import ShareStateBatch
@@ -38,13 +38,8 @@ def _group(value: records.ShareGroupMetadataValue) -> dict[str, Any]:
     return {"group_epoch": value.epoch, "metadata_hash": value.metadata_hash or None}
 
 
-def _target(value: records.ShareGroupTargetAssignmentMetadataValue) -> dict[str, Any]:
-    at_ms = value.assignment_timestamp or -1
-    return {"target_epoch": value.assignment_epoch, "target_ts": timestamp_us(at_ms)}
-
-
 def _target_member(value: records.ShareGroupTargetAssignmentMemberValue) -> dict[str, Any]:
-    return {"assigned": _partitions(value.topic_partitions)}
+    return {"assigned": partition_rows(value.topic_partitions)}
 
 
 def _current_member(value: records.ShareGroupCurrentMemberAssignmentValue) -> dict[str, Any]:
@@ -53,7 +48,7 @@ def _current_member(value: records.ShareGroupCurrentMemberAssignmentValue) -> di
         "previous_epoch": value.previous_member_epoch,
         # A member takes its target at once, so there is no other state.
         "state": str(value.state) if value.state else STABLE,
-        "assigned": _partitions(value.assigned_partitions),
+        "assigned": partition_rows(value.assigned_partitions),
         "pending_revocation": [],
     }
 
@@ -70,7 +65,7 @@ def _with_state(value: records.ShareGroupStatePartitionMetadataValue) -> dict[st
 KINDS: dict[int, tuple[str, _Fields]] = {
     10: ("member", _member),
     11: ("group", _group),
-    12: ("target", _target),
+    12: ("target", target_columns),
     13: ("target_member", _target_member),
     14: ("current_member", _current_member),
     15: ("share_states", _with_state),
@@ -129,13 +124,5 @@ def _named(topics: Iterable[records.ShareStateTopicPartitions]) -> list[dict[str
     return [
         {"topic": topic.topic_name} | partition
         for topic in topics
-        for partition in _partitions([topic])
-    ]
-
-
-def _partitions(topics: Iterable[Any]) -> list[dict[str, Any]]:
-    return [
-        {"topic_id": topic_id_text(topic.topic_id), "partition": partition}
-        for topic in topics
-        for partition in topic.partitions
+        for partition in partition_rows([topic])
     ]

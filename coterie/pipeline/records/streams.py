@@ -7,7 +7,7 @@ partition, and a role. One more has the topology, which says what the tasks read
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from coterie.pipeline.records import timestamp_us
+from coterie.pipeline.records import target_columns
 from coterie.protocol.messages import streams_group_records as records
 
 ACTIVE, STANDBY, WARMUP = "active", "standby", "warm-up"
@@ -48,11 +48,6 @@ def _member(value: records.StreamsGroupMemberMetadataValue) -> dict[str, Any]:
     }
 
 
-def _target(value: records.StreamsGroupTargetAssignmentMetadataValue) -> dict[str, Any]:
-    at_ms = value.assignment_timestamp or -1
-    return {"target_epoch": value.assignment_epoch, "target_ts": timestamp_us(at_ms)}
-
-
 def _target_member(value: records.StreamsGroupTargetAssignmentMemberValue) -> dict[str, Any]:
     tasks = _tasks(value.active_tasks, value.standby_tasks, value.warmup_tasks)
     return {"assigned_tasks": tasks}
@@ -91,7 +86,7 @@ def _topology(value: records.StreamsGroupTopologyValue) -> dict[str, Any]:
 KINDS: dict[int, tuple[str, _Fields]] = {
     17: ("group", _group),
     19: ("member", _member),
-    20: ("target", _target),
+    20: ("target", target_columns),
     21: ("target_member", _target_member),
     22: ("current_member", _current_member),
     23: ("topology", _topology),

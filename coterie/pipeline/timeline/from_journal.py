@@ -339,7 +339,7 @@ class JournalTimeline:
 
 
 def _phase_ms(known_ms: int, generation: Generation | None) -> int | None:
-    """Return the length of a phase; None if no fact has told its end."""
+    """Return the length of a phase; None if no fact has its end."""
     return None if generation is None and not known_ms else known_ms
 
 

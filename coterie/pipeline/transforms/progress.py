@@ -21,7 +21,6 @@ from coterie.pipeline.transforms.commit_runs import (
 )
 
 KEY = ("group_id", "topic", "partition")
-MINUTE_MS = 60_000
 
 # The kinds of rows that `with_handover` sorts. At the same time a later kind comes last, so a
 # commit takes precedence over the end of a minute.

@@ -84,8 +84,8 @@ def share_rows(
     if records.num_rows:
         of_facts = dict(by_group(facts, "log_offset"))
     for group_id, some in by_group(records, "log_partition", "log_offset"):
-        told = of_facts.get(group_id)
-        known = [] if told is None else list(filter(None, map(fact_of, told.to_pylist())))
+        found = of_facts.get(group_id)
+        known = [] if found is None else list(filter(None, map(fact_of, found.to_pylist())))
         story = story_of(_records(some), topic_names, known)
         _add(rows, group_id, story)
     return {name: table_of(rows[name], schema) for name, schema in SHARE_TABLES.items()}

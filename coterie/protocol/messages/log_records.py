@@ -151,9 +151,6 @@ GROUP_RECORDS = RecordTypes(
     ]
 )
 
-LogKey = OffsetCommitKey | GroupMetadataKey
-LogValue = OffsetCommitValue | GroupMetadataValue
-
 decode_key = GROUP_RECORDS.decode_key
 
 # Nearly all records that are written are of offsets. A look at the class is faster than the lookup

@@ -4,8 +4,8 @@ All operations that one turn of the event loop queues for a partition become one
 [group-log/batches]. A batch has at most the size that a Kafka broker accepts, and all records of an
 operation are in one batch [coordinator/durable-responses].
 
-Invariants: the coordinator learns of appends in the order in which it queued them, partition by
-partition. After the first failed write or sync a partition acknowledges nothing more. What was
+Invariants: appends are reported to the coordinator in the order in which it queued them, partition
+by partition. After the first failed write or sync a partition acknowledges nothing more. What was
 written in an earlier ownership of a partition is never acknowledged in a later one. What is behind
 a high watermark that is held is not acknowledged before it moves [cluster/waiting-groups].
 """
@@ -26,7 +26,6 @@ from coterie.coordinator.kernel.append import (
 )
 from coterie.protocol.records import encode_batch
 from coterie.server.coordinators.host import Host
-from coterie.storage.batches import facts_of_made
 from coterie.storage.errors import OutOfHandles, StorageError
 from coterie.storage.log import Log
 
@@ -271,7 +270,7 @@ class Appends:
         if log.log_end_offset != ownership.next_offset:
             raise UnexpectedOffset
         base_offset = log.log_end_offset
-        made = None
+        made = 0
         if form is None:
             data = encode_batch(
                 pairs,
@@ -280,7 +279,7 @@ class Appends:
                 leader_epoch=log.leader_epoch,
                 attributes=self._codec,
             )
-            made = facts_of_made(data, base_offset, len(pairs), now_ms)
+            made = len(pairs)
         else:
             attributes, producer_id, producer_epoch, base_sequence = form
             data = encode_batch(

@@ -2,15 +2,15 @@
 
 A coordinator is a `Machine`, which is pure: it returns what is to be done. This module is the only
 place that does it: records are appended (appends.py), responses sent, the timer set. The partitions
-of the coordinator's topic are taken over, given up and stopped here; loading.py reads them. It
-knows nothing of what the coordinator is about; subclasses add that.
+of the coordinator's topic are taken over, given up and stopped here; loading.py reads them.
+What concerns one kind of coordinator only is in subclasses.
 
 Invariant: a partition is written to only between the end of its load and the moment it is given up
 or fails. After the first failed write or sync it is not written to until the next start.
 """
 
 from asyncio import TimerHandle
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from coterie.coordinator.kernel.append import Append
@@ -35,6 +35,11 @@ R = TypeVar("R")
 # The leader epoch of a partition that no broker has led before. A log that was led before has the
 # epoch in its batches.
 FIRST_EPOCH = 0
+
+
+def context_of(connection: Exchange, delayed: DelayedResponse) -> RequestContext:
+    """Return where the request comes from that a connection is handling."""
+    return RequestContext(connection.client, connection.route.version, delayed)
 
 
 class CoordinatorRuntime:
@@ -101,9 +106,32 @@ class CoordinatorRuntime:
             if complete is None
             else CompletedResponse(connection, complete)
         )
-        version = connection.route.version
-        context = RequestContext(connection.client, version, delayed)
-        effects = verb(connection.now_ms, request, context)
+        effects = verb(connection.now_ms, request, context_of(connection, delayed))
+        return self.answer(effects, delayed, mutes_connection=mutes_connection, complete=complete)
+
+    def answer(
+        self,
+        effects: Effects[R],
+        delayed: DelayedResponse,
+        *,
+        mutes_connection: bool = False,
+        complete: Callable[[R], R] | None = None,
+    ) -> R | None:
+        """Carry out what a method of the coordinator has returned for a request; see `submit`.
+
+        The most frequent requests come here: their handlers call the method themselves, which takes
+        less time than through a value.
+
+        Args:
+            effects: what was returned.
+            delayed: the address of the response that the method was given.
+            mutes_connection: a delayed response mutes the connection until it is sent.
+            complete: adds to the response what the coordinator does not know.
+
+        Returns:
+            The response, or None if it is delayed.
+        """
+        connection = delayed.connection
         response = effects.response
         if response is None:
             # Queued before the effects are applied: they may send this very response.
@@ -149,11 +177,21 @@ class CoordinatorRuntime:
             for append in appends:
                 self._appends.queue(append)
         if isinstance(replies, list):
-            reply: Reply
-            for reply in replies:
-                reply.to.send(reply.message)  # type: ignore[attr-defined]  # opaque to the coordinator
+            self.send(replies)
         if effects.moves_deadline:
             self._set_timer()
+
+    def send(self, replies: Sequence[Reply]) -> None:
+        """Send responses; one that fails by a mistake of ours stops no others."""
+        for reply in replies:
+            try:
+                reply.to.send(reply.message)  # type: ignore[attr-defined]  # opaque to the coordinator
+            except Exception as mistake:  # noqa: BLE001 - reported below
+                self._report(mistake)
+
+    def _report(self, mistake: Exception) -> None:
+        """Let the loop report a mistake of ours, after everything else of this turn is done."""
+        self._host.loop.call_soon(_raise, mistake)
 
     # --- partitions -------------------------------------------------------------------------------
 
@@ -257,7 +295,10 @@ class CoordinatorRuntime:
         """Note that a partition is loaded now, or is not loaded any more. For subclasses."""
 
     def _appended(self, written: list[tuple[int, int]], now_ms: int) -> None:
-        self.apply(self._machine.all_appended(written, now_ms))
+        effects = self._machine.appended(written, now_ms)
+        self.apply(effects)
+        for mistake in effects.mistakes:
+            self._report(mistake)
 
     def _disown(self, index: int) -> None:
         self._loading.forget(index)
@@ -347,5 +388,8 @@ class CoordinatorRuntime:
     def stopped(self, effects: Effects[Any]) -> None:
         """Carry out what follows from giving a partition up at the end: no timers, no appends."""
         assert not effects.appends, "nothing is written for a partition that was given up"
-        for reply in effects.replies:
-            reply.to.send(reply.message)  # type: ignore[attr-defined]  # as above
+        self.send(effects.replies)
+
+
+def _raise(mistake: Exception) -> None:
+    raise mistake

@@ -32,7 +32,6 @@ from coterie.server.loggers import GROUP_COORDINATOR
 from coterie.server.logs.partition import Partition, PartitionState, Topic
 from coterie.server.metadata.topic_changes import Change, make_now
 from coterie.server.metadata.topic_rules import TopicRefused
-from coterie.storage.batches import facts_of_made
 from coterie.storage.errors import OutOfHandles, StorageError, is_shortage
 
 Pair = tuple[bytes, bytes]
@@ -170,17 +169,18 @@ class Journal:
         if self._events:
             self._timer = self._loop.call_later(0, self.write)
         now_ms = self._now_ms()
-        for index, pairs in _by_partition(events, len(topic.partitions)).items():
+        for index, pairs in enumerate(_by_partition(events, len(topic.partitions))):
             partition = topic.partitions[index]
-            if index in self._failed:
+            if not pairs or index in self._failed:
                 continue
-            # Facts of a shortage of file handles come first.
-            unwritten = self._unwritten.pop(index, [])[-_MOST_UNWRITTEN:] + pairs
+            if index in self._unwritten:
+                # Facts of a shortage of file handles come first.
+                pairs = self._unwritten.pop(index)[-_MOST_UNWRITTEN:] + pairs
             if partition.state is PartitionState.CLOSED:
                 # It could not be opened for a reason that passes.
-                self._unwritten[index] = unwritten
+                self._unwritten[index] = pairs
             else:
-                self._write(partition, unwritten, now_ms)
+                self._write(partition, pairs, now_ms)
 
     def _opened(self) -> None:
         if self._is_opening:
@@ -312,28 +312,21 @@ def _retention(value: int, factor: int) -> int:
     return value if value < 0 else value * factor
 
 
-def _by_partition(events: Sequence[Event], partition_count: int) -> dict[int, list[Pair]]:
-    """Encode events and group them by the journal's partition."""
-    # By group id first, so that the partition of a group is computed once; facts about a partition
-    # of `__consumer_offsets` go by its number.
-    by_subject: dict[str | int, list[Pair]] = {}
+def _by_partition(events: Sequence[Event], partition_count: int) -> list[list[Pair]]:
+    """Encode events; return those of each partition of the journal."""
+    by_partition: list[list[Pair]] = [[] for _ in range(partition_count)]
+    # The pairs of the partition of each group.
+    of_group: dict[str, list[Pair]] = {}
     for event in events:
         group_id, fact = event.group_id, event.fact
-        subject: str | int = group_id
         if type(fact) is PartitionLoaded or type(fact) is PartitionUnloaded:
-            subject = fact.partition
-        pair = encode_fact(group_id, fact)
-        if subject in by_subject:
-            by_subject[subject].append(pair)
+            # It goes by the number of its partition of `__consumer_offsets`.
+            pairs = by_partition[fact.partition % partition_count]
+        elif group_id in of_group:
+            pairs = of_group[group_id]
         else:
-            by_subject[subject] = [pair]
-    by_partition: dict[int, list[Pair]] = {}
-    for subject, pairs in by_subject.items():
-        if isinstance(subject, int):
-            index = subject % partition_count
-        else:
-            index = partition_for(subject, partition_count)
-        by_partition.setdefault(index, []).extend(pairs)
+            pairs = of_group[group_id] = by_partition[partition_for(group_id, partition_count)]
+        pairs.append(encode_fact(group_id, fact))
     return by_partition
 
 
@@ -346,4 +339,4 @@ def _append(partition: Partition, pairs: Sequence[Pair], now_ms: int) -> None:
     log = partition.log
     offset = log.log_end_offset
     batch = encode_batch(pairs, offset, now_ms, leader_epoch=log.leader_epoch)
-    partition.append_own(batch, now_ms, facts_of_made(batch, offset, len(pairs), now_ms))
+    partition.append_own(batch, now_ms, len(pairs))

@@ -27,7 +27,7 @@ def _unregister(
     broker: Services, request: UnregisterBrokerRequest, _connection: Exchange
 ) -> UnregisterBrokerResponse:
     if request.broker_id == broker.node_id:
-        # Kafka forgets itself and stops serving. A broker that runs registers again at once.
+        # Kafka removes its own registration and stops serving. Here a broker that runs stays.
         return UnregisterBrokerResponse(error_code=ErrorCode.NONE, error_message="")
     return UnregisterBrokerResponse(
         error_code=ErrorCode.BROKER_ID_NOT_REGISTERED,

@@ -30,6 +30,7 @@ from coterie.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupR
 from coterie.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from coterie.protocol.refusals import refusal
 from coterie.protocol.wire import Message
+from coterie.server.coordinators.runtime import context_of
 from coterie.server.handlers.many_groups import (
     GROUPS_TOGETHER,
     MEMBERS_TOGETHER,
@@ -46,18 +47,20 @@ def join_group(
     broker: Services, request: JoinGroupRequest, connection: Exchange
 ) -> JoinGroupResponse | None:
     """Join a group; the response is delayed until the join phase ends, and mutes the connection."""
-    return broker.groups.submit(
-        broker.coordinator.join_group, request, connection, mutes_connection=True
-    )
+    delayed = DelayedResponse(connection)
+    context = context_of(connection, delayed)
+    effects = broker.coordinator.join_group(connection.now_ms, request, context)
+    return broker.groups.answer(effects, delayed, mutes_connection=True)
 
 
 def sync_group(
     broker: Services, request: SyncGroupRequest, connection: Exchange
 ) -> SyncGroupResponse | None:
     """Store or await an assignment; a delayed response mutes the connection."""
-    return broker.groups.submit(
-        broker.coordinator.sync_group, request, connection, mutes_connection=True
-    )
+    delayed = DelayedResponse(connection)
+    context = context_of(connection, delayed)
+    effects = broker.coordinator.sync_group(connection.now_ms, request, context)
+    return broker.groups.answer(effects, delayed, mutes_connection=True)
 
 
 def heartbeat(

@@ -34,9 +34,10 @@ P = TypeVar("P")
 Verb = Callable[[int, Q, RequestContext], Effects[R]]
 
 
-def parts_of(values: list[P], together: int = GROUPS_TOGETHER) -> list[list[P]]:
+def parts_of(values: list[P]) -> list[list[P]]:
     """Return the groups of a request in parts."""
-    return [values[first : first + together] for first in range(0, len(values), together)]
+    starts = range(0, len(values), GROUPS_TOGETHER)
+    return [values[first : first + GROUPS_TOGETHER] for first in starts]
 
 
 class PartedRequest:

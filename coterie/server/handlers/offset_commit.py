@@ -12,8 +12,9 @@ from coterie.protocol.messages.offset_commit import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
+from coterie.server.coordinators.runtime import context_of
 from coterie.server.handlers.missing_partitions import MissingPartitions
-from coterie.server.network.delayed_response import Exchange
+from coterie.server.network.delayed_response import DelayedResponse, Exchange
 from coterie.server.services import Services
 
 _TOPIC_IDS_SINCE = 10
@@ -28,9 +29,11 @@ def handle(
     missing = _take_out_missing(
         broker.topics.published.image, request, by_id=connection.version >= _TOPIC_IDS_SINCE
     )
-    commit = broker.coordinator.offset_commit
     if missing is None:
-        return broker.groups.submit(commit, request, connection)
+        delayed = DelayedResponse(connection)
+        context = context_of(connection, delayed)
+        effects = broker.coordinator.offset_commit(connection.now_ms, request, context)
+        return broker.groups.answer(effects, delayed)
     if not request.topics:
         return OffsetCommitResponse(topics=missing.merged(()))
 
@@ -38,6 +41,7 @@ def handle(
         response.topics = missing.merged(response.topics)
         return response
 
+    commit = broker.coordinator.offset_commit
     return broker.groups.submit(commit, request, connection, complete=complete)
 
 

@@ -27,7 +27,6 @@ from coterie.server.config.topic_config import TopicConfig
 from coterie.server.logs.partition import Partition
 from coterie.server.logs.received_batches import RefusedBatch, ValidBatch
 
-_NEWEST_MAGIC = 2
 _MAX_INT64 = (1 << 63) - 1
 # compression.type; `producer` leaves batches as they are.
 _CODECS = {

@@ -13,7 +13,6 @@ from coterie.protocol.records import BatchHeader
 from coterie.server.config.topic_config import TopicConfig
 from coterie.server.logs.first_sequences import FirstSequences
 from coterie.server.metadata.topic import TopicMetadata
-from coterie.storage.batches import BatchFacts
 from coterie.storage.log import Log
 
 
@@ -229,13 +228,13 @@ class Partition:
             self._notify_watchers(len(batch), 0 if log.has_open_transaction else len(batch))
         return base_offset
 
-    def append_own(self, batch: bytes, now_ms: int = 0, made: BatchFacts | None = None) -> None:
+    def append_own(self, batch: bytes, now_ms: int = 0, made: int = 0) -> None:
         """Append a batch of the broker itself.
 
         Args:
             batch: the batch.
             now_ms: the time.
-            made: its facts, as for `Log.append`.
+            made: see `Log.append`.
 
         Raises:
             StorageError, OSError: it could not be written.

@@ -1,1 +1,1 @@
-"""The metadata of topics: what all brokers of a cluster share. It knows no log."""
+"""The metadata of topics: what all brokers of a cluster share. It does not use the logs."""

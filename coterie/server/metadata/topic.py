@@ -1,4 +1,4 @@
-"""A topic, as all brokers of a cluster know it."""
+"""A topic, as all brokers of a cluster have it."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -11,7 +11,7 @@ T = TypeVar("T", bound="TopicMetadata")
 
 
 class TopicMetadata:
-    """What all brokers know of a topic; each adds what it has of it.
+    """What all brokers have of a topic; each derives a class with its own part.
 
     Attributes:
         name, topic_id: its name, and its id of 16 bytes.

@@ -128,8 +128,9 @@ class Connection(Channel):
         self._broker.connection_quotas.remove(self)
         self._end()
 
-    def data_received(self, data: bytes) -> None:  # noqa: C901 - one piece: each call made here would cost a tenth of a heartbeat
+    def data_received(self, read: bytes | bytearray) -> None:  # noqa: C901 - one piece: each call made here would cost a tenth of a heartbeat
         """Handle all complete requests of a read, write the responses, buffer the rest."""
+        data = read if isinstance(read, bytes) else bytes(read)  # Python 3.11 on Windows: a buffer
         self.active = True
         if self._muted:
             self._buffer(data)
@@ -138,8 +139,7 @@ class Connection(Channel):
         broker, out, delayed = self._broker, self._out, self._delayed
         largest, client_id_bytes = self._largest, self._client_id_bytes
         position, available = 0, len(data)
-        # The clock is read once: requests of one read have the same time.
-        self.now_ms = broker.now_ms()
+        self.now_ms = broker.now_ms()  # once: requests of one read have the same time
         self._handling = True
         try:
             for handled in range(limits.REQUESTS_PER_TURN):

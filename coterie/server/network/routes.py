@@ -9,10 +9,10 @@ handlers/<api>.py.
 Codecs are compiled at the first request of their API and version: a test that uses three APIs needs
 few of them. What requests import is imported before the server listens, by `import_handlers`: an
 import opens files, which fails while file handles are short. In the compiled form it opens none, so
-each API is imported with its first request. Exceptions are cramjam, with the first
-compressed batch that is opened, xxhash, with the first consumer group, and RE2, with a client's
-first regular expression: each is at most three modules, 3 ms and one handle at a time. If such an
-import fails, the connection of the request is closed, and the next request tries again.
+each API is imported with its first request. Exceptions are cramjam, with the first compressed batch
+that is opened, xxhash, with the first consumer group, and RE2, with a client's first regular
+expression: each is at most three modules, 3 ms and one handle at a time. If such an import fails,
+the connection of the request is closed, and the next request tries again.
 """
 
 import sys

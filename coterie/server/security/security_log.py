@@ -6,7 +6,7 @@ promises [security/log]. All of it is read before the first connection is accept
 the start [security/log-damage].
 
 Invariants: records are in the file in the order in which they took effect. At most one write waits
-for a sync, because a later one could not be told from damage after a loss of power. After a failed
+for a sync, because a later one would look like damage after a loss of power. After a failed
 write or sync nothing more is written [log/fail-stop].
 """
 

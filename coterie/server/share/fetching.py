@@ -120,7 +120,7 @@ class ShareFetching:
                 session,
                 wanted,
                 () if self._is_opening else forgotten,
-                is_told=self._is_opening,
+                is_answered=self._is_opening,
             )
         asked = acknowledged_partitions(wanted)
         self._acknowledgements = len(asked)
@@ -249,13 +249,13 @@ class ShareFetching:
         found = self._found or {}
         partitions = self._session.partitions
         topics: dict[bytes, list[ShareFetchPartitionResponse]] = {}
-        told = (*found, *(each for each in self._listed if each not in found))
-        for count, wanted in enumerate(told, 1):
+        answered = (*found, *(each for each in self._listed if each not in found))
+        for count, wanted in enumerate(answered, 1):
             if not count % HANDLED_AT_ONCE:
                 yield
             part = found.get(wanted, NOTHING)
-            is_told = self._is_opening or partitions.get(wanted, False) or part is not NOTHING
-            if not is_told and wanted not in self._listed:
+            is_answered = self._is_opening or partitions.get(wanted, False) or part is not NOTHING
+            if not is_answered and wanted not in self._listed:
                 continue
             if wanted in partitions and wanted in found and not self._is_opening:
                 partitions[wanted] = bool(part.error)

@@ -345,10 +345,6 @@ class ShareLeader:
             self._locks.arm(loaded.key, deadline_ms)
             self._set_timer()
 
-    def next_lock_ms(self) -> int | None:
-        """Return when a lock may end next; None if nothing is locked."""
-        return self._locks.next_ms()
-
     def _set_timer(self) -> None:
         deadline_ms = self._locks.next_ms()
         if deadline_ms is None:

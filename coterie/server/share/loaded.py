@@ -40,7 +40,7 @@ class LoadedPartition:
         leader_epoch: the epoch in which this broker leads it.
         state_epoch: the epoch of the persisted state.
         share: the records in flight; None while it is being loaded.
-        error: why it could not be loaded; told to one fetch, which forgets it.
+        error: why it could not be loaded; the next fetch answers with it and clears it.
         watchers: what is called once after a change by which a fetch may find records.
     """
 

@@ -284,7 +284,7 @@ class Looking:
         """Acquire records of all partitions, in turn.
 
         Args:
-            found: receives what is told of each partition.
+            found: receives the answer about each partition.
             reads: what was read in this step, if the look has one step only.
         """
         left = self._request.max_records

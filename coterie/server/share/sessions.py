@@ -131,15 +131,15 @@ class ShareSessions:
         added: Iterable[SharedPartition],
         forgotten: Iterable[SharedPartition],
         *,
-        is_told: bool,
+        is_answered: bool,
     ) -> None:
         """Let a session fetch partitions from now on, and others not any more.
 
-        Those that are added are in the next answer, if the client is not told of them already.
+        Those that are added are in the next answer, unless this answer has them.
         """
         before = len(session.partitions)
         for each in added:
-            session.partitions.setdefault(each, not is_told)
+            session.partitions.setdefault(each, not is_answered)
         for each in forgotten:
             session.partitions.pop(each, None)
         if self._sessions.get(session.key) is session:

@@ -159,8 +159,7 @@ class TransactionRuntime(CreatedTopicRuntime, TransactionUses):
         Each record is a batch of its own [transactions/log-records], so it is written at once: what
         follows from it needs no other turn of the event loop, unless it waits for the disk.
         """
-        for reply in effects.replies:
-            reply.to.send(reply.message)  # type: ignore[attr-defined]  # opaque to the coordinator
+        self.send(effects.replies)
         if effects.moves_deadline:
             self._set_timer()
         for markers in effects.markers:

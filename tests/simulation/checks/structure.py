@@ -3,13 +3,14 @@
 A client would notice most violations only much later.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
-from coterie.coordinator.groups.classic.group import Group, classic_groups
+from coterie.coordinator.groups.classic.group import Group
 from coterie.coordinator.groups.classic.group_record import restore
-from coterie.coordinator.groups.classic.records import logged_generations
 from coterie.coordinator.groups.classic.states import GroupState
 from coterie.coordinator.groups.classic.timers import TimerKind
+from coterie.coordinator.groups.group_like import GroupLike
 from coterie.coordinator.groups.replay import LoggedState
 from coterie.coordinator.groups.service import GroupCoordinator
 from coterie.coordinator.groups.shard import SWEEP_TIMER, GroupShard
@@ -25,12 +26,18 @@ from coterie.protocol.messages.log_records import (
     encode_value,
 )
 from tests.simulation.checks.violation import Violation, require
+from tests.unit.coordinator.harness import logged_generations
 
 # The rule that memory and log agree.
 REPLAY = "[group-log/replay]"
 
 # No group of a run has so many members.
 _NO_LIMIT = 1_000
+
+
+def classic_groups(groups: Iterable[GroupLike]) -> list[Group]:
+    """Return those of some groups that are classic."""
+    return [group for group in groups if isinstance(group, Group)]
 
 
 def check_group(coordinator: GroupCoordinator, group: Group, now_ms: int) -> None:

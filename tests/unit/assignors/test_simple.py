@@ -6,15 +6,26 @@ tests/golden/assignors/README.md says how the cases were made.
 import gzip
 import json
 import random
+from collections.abc import Mapping, Sequence
 from math import ceil
 from pathlib import Path
 
 import pytest
 
-from coterie.assignors.simple import Reader, assign_simple
+from coterie.assignors.simple import MemberShares, Reader, share_simple
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "assignors" / "share_cases.jsonl.gz"
 _TOPICS = [bytes([number]) * 16 for number in (1, 2, 3)]
+
+
+def assign_simple(
+    readers: Mapping[str, Reader], assignable: Mapping[bytes, Sequence[int]], *, homogeneous: bool
+) -> MemberShares:
+    """Return the partitions of each member."""
+    shares: MemberShares = {}
+    for _ in share_simple(readers, assignable, shares, homogeneous=homogeneous):
+        pass
+    return shares
 
 
 def test_kafkas_class_assigns_the_same() -> None:

@@ -7,6 +7,7 @@ import gzip
 import json
 import random
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from math import ceil
 from pathlib import Path
 
@@ -16,11 +17,23 @@ from coterie.assignors.tasks import (
     TaskAssignment,
     TaskMember,
     TaskSubtopology,
-    assign_tasks,
     share_tasks,
 )
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "assignors" / "task_cases.jsonl.gz"
+
+
+def assign_tasks(
+    members: Sequence[TaskMember],
+    subtopologies: Mapping[str, TaskSubtopology],
+    *,
+    standby_replicas: int,
+) -> dict[str, TaskAssignment]:
+    """Return the tasks of each member id."""
+    found: dict[str, TaskAssignment] = {}
+    for _ in share_tasks(members, subtopologies, found, standby_replicas=standby_replicas):
+        pass
+    return found
 
 
 def test_kafkas_class_assigns_the_same() -> None:

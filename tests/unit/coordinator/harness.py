@@ -7,7 +7,9 @@ from typing import Any
 
 from coterie.conformance.harness import START_MS, CoordinatorHarness
 from coterie.coordinator.groups.classic.group import Group, classic
+from coterie.coordinator.groups.classic.records import CLASSIC, ClassicRecords
 from coterie.coordinator.groups.config import GroupConfig
+from coterie.coordinator.groups.replay import LoggedState
 from coterie.coordinator.kernel.append import Append
 from coterie.coordinator.kernel.effects import Effects, R
 from coterie.coordinator.kernel.request import ClientContext, RequestContext
@@ -15,6 +17,7 @@ from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.heartbeat import HeartbeatRequest
 from coterie.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from coterie.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupRequestMember
+from coterie.protocol.messages.log_records import GroupMetadataValue
 from coterie.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -23,7 +26,15 @@ from coterie.protocol.messages.offset_commit import (
 from coterie.protocol.messages.offset_fetch import OffsetFetchRequest
 from coterie.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 
-__all__ = ["SALES", "START_MS", "EventHarness", "UnitHarness", "assert_fields", "offsets_of"]
+__all__ = [
+    "SALES",
+    "START_MS",
+    "EventHarness",
+    "UnitHarness",
+    "assert_fields",
+    "logged_generations",
+    "offsets_of",
+]
 
 # A subscription to the topic "sales", as version 0 of the consumer protocol.
 SALES = b"\0\0\0\0\0\x01\0\x05sales\0\0\0\0"
@@ -271,3 +282,10 @@ def offsets_of(response: Any) -> dict[tuple[str, int], int]:
 def assert_fields(fact: Any, **expected: Any) -> None:
     """Assert that a fact has these fields, whatever others it has."""
     assert {name: getattr(fact, name) for name in expected} == expected
+
+
+def logged_generations(logged: LoggedState) -> dict[str, GroupMetadataValue]:
+    """Return the last logged generations of a partition by group id."""
+    records = logged.of_types[CLASSIC]
+    assert isinstance(records, ClassicRecords), records
+    return records.generations

@@ -60,7 +60,7 @@ def coordinator() -> GroupCoordinator:
     assert coordinator.begin_load(0, 0)
     coordinator.finish_load(0, NOW_MS)
     effects = coordinator.join_group(NOW_MS, join(instance="i1"), RequestContext(CLIENT, 5, "one"))
-    coordinator.appended(0, len(effects.appends), NOW_MS)
+    coordinator.appended([(0, len(effects.appends))], NOW_MS)
     coordinator.join_group(NOW_MS, join(), RequestContext(CLIENT, 3, "two"))
     return coordinator
 

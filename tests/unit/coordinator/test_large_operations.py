@@ -15,7 +15,6 @@ from coterie.coordinator.groups.batch_size import (
     generation_fits_batch,
     split_into_batches,
 )
-from coterie.coordinator.groups.classic.records import logged_generations
 from coterie.coordinator.groups.classic.states import GroupState
 from coterie.coordinator.kernel.append import MAX_BATCH_BYTES, Record
 from coterie.coordinator.kernel.operation import Operation
@@ -38,7 +37,7 @@ from coterie.protocol.messages.offset_commit import (
 )
 from coterie.protocol.messages.offset_fetch import OffsetFetchRequest
 from coterie.protocol.records import encode_batch
-from tests.unit.coordinator.harness import START_MS, UnitHarness
+from tests.unit.coordinator.harness import START_MS, UnitHarness, logged_generations
 
 # More offsets with the longest metadata than fit into a batch.
 TOO_MANY = 300

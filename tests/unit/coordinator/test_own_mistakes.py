@@ -66,6 +66,18 @@ def test_a_delayed_response_has_an_address() -> None:
         Effects().reply(None, "message")
 
 
+def test_a_mistake_after_a_write_stays_in_its_group() -> None:
+    harness = UnitHarness()
+    shard = harness.coordinator.shards[0]
+    harness.commit("one", 7)
+    harness.commit("other", 8)
+    shard.unacknowledged[0].completion = "of no group"
+    effects = harness.coordinator.appended([(0, 2)], harness.now_ms)
+    assert [reply.to for reply in effects.replies] == ["one", "other"]
+    assert len(effects.mistakes) == 1
+    assert shard.unacknowledged == []
+
+
 def test_a_partition_is_not_given_up_and_served() -> None:
     harness = UnitHarness()
     shard = harness.coordinator.shards[0]

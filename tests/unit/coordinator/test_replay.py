@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coterie.coordinator.groups.classic.group_record import restore
-from coterie.coordinator.groups.classic.records import logged_generations
 from coterie.coordinator.groups.classic.states import GroupState
 from coterie.coordinator.groups.replay import LoggedState, replay
 from coterie.coordinator.groups.served_types import SERVED_TYPES
@@ -28,7 +27,7 @@ from coterie.protocol.messages.log_records import (
     encode_value,
 )
 from coterie.protocol.messages.record_types import UnknownValueVersion
-from tests.unit.coordinator.harness import SALES, START_MS, UnitHarness
+from tests.unit.coordinator.harness import SALES, START_MS, UnitHarness, logged_generations
 
 
 def offset(group: str, topic: str, partition: int, value: int | None) -> Record:

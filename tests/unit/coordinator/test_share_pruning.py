@@ -32,7 +32,7 @@ def advanced(coordinated: Coordinated, now_ms: int) -> list[Prune]:
     effects = coordinated.coordinator.advance(now_ms)
     for append in effects.appends:
         coordinated.pairs += coordinated.coordinator.encode(append.records)
-    coordinated.coordinator.appended(0, len(effects.appends), now_ms)
+    coordinated.coordinator.appended([(0, len(effects.appends))], now_ms)
     return list(effects.requests)
 
 
@@ -137,7 +137,7 @@ def test_only_durable_records_make_others_superfluous() -> None:
     assert coordinator.handle(NOW_MS, Initialize(A, 3, 5), context).appends
     pruning = coordinator.shards[0].pruning
     assert pruning.position == 0
-    coordinator.appended(0, 1, NOW_MS)
+    coordinator.appended([(0, 1)], NOW_MS)
     assert pruning.position == 1
     coordinator.handle(NOW_MS, Delete(A), context)
     assert pruning.position == 1

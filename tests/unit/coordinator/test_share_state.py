@@ -67,7 +67,7 @@ class Coordinated:
         if effects.response is not None:
             assert isinstance(effects.response, StateResult)
             return effects.response
-        (reply,) = self.coordinator.appended(0, len(effects.appends), NOW_MS).replies
+        (reply,) = self.coordinator.appended([(0, len(effects.appends))], NOW_MS).replies
         assert isinstance(reply.message, StateResult)
         return reply.message
 
@@ -273,5 +273,5 @@ def test_write_that_is_not_acknowledged_in_time_is_answered_once() -> None:
     assert coordinator.next_deadline_ms() == NOW_MS + 5_200
     coordinator.release(0)
     assert coordinator.next_deadline_ms() is None
-    (acknowledged,) = coordinator.appended(0, 2, NOW_MS + 6_000).replies
+    (acknowledged,) = coordinator.appended([(0, 2)], NOW_MS + 6_000).replies
     assert (acknowledged.to, acknowledged.message.error) == ("held", ErrorCode.NONE)

@@ -193,7 +193,7 @@ class CounterMachine:
             pairs.append((key.encode(0), value.encode(0)))
         return pairs
 
-    def all_appended(self, written: list[tuple[int, int]], now_ms: int) -> CounterEffects:
+    def appended(self, written: list[tuple[int, int]], now_ms: int) -> CounterEffects:
         assert now_ms > 0
         effects = CounterEffects()
         for partition, operations in written:

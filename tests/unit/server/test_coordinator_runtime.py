@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from coterie.coordinator.kernel.effects import Effects
 from coterie.coordinator.kernel.request import ClientContext, RequestContext
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.records import BatchHeader, encode_batch, iterate_batches
@@ -179,6 +180,39 @@ def test_failed_log_stops_its_partition_alone(kind: str) -> None:
     counters.broker.flusher.stop()
 
 
+@pytest.mark.parametrize("flush", [NEVER, COMMIT])
+@pytest.mark.parametrize("failing", [1, 2])
+def test_failed_write_leaves_the_other_partition_of_its_turn(
+    flush: FlushMode, failing: int
+) -> None:
+    """[log/fail-stop]"""
+    faulty = FaultyFileSystem(MemoryFileSystem())
+    counters = Counters(make_broker(flush=flush, filesystem=faulty))
+    counters.load()
+
+    def turn(*names: str) -> list[Answer]:
+        callers = [counters.add(Add(name, 1)) for name in names]
+        counters.loop.turn()
+        if flush.commit:
+            wait_for_disk(Client(counters.broker))
+        return [answer for caller in callers for answer in caller.answers]
+
+    # Afterwards each partition needs one write.
+    turn(EVEN, ODD)
+    faulty.fail_at("write", failing)
+    failed = (EVEN, ODD)[failing - 1]
+    refused = Answer(ErrorCode.NOT_COORDINATOR)
+    answers = [Answer(ErrorCode.NONE, total) for total in (2, 2, 3)]
+    expected = [refused if n == failed else answers[i] for i, n in enumerate((EVEN, ODD, EVEN))]
+    assert turn(EVEN, ODD, EVEN) == expected
+    assert counters.failed == [counters.machine.partition_for(failed)]
+    again = Counters(restarted(counters.broker, killed=True))
+    again.load()
+    assert again.machine.count(EVEN) == (1 if failed == EVEN else 3)
+    assert again.machine.count(ODD) == (1 if failed == ODD else 2)
+    counters.broker.flusher.stop()
+
+
 def test_partition_is_given_up_and_taken_over_by_epoch() -> None:
     """[coordinator/epochs]"""
     counters = loaded()
@@ -238,6 +272,36 @@ def test_mistake_in_one_timer_stops_no_others(monkeypatch: pytest.MonkeyPatch) -
         counters.loop.advance(60)
     counters.loop.advance(120)
     assert (counters.machine.count(EVEN), counters.machine.count(ODD)) == (0, 0)
+
+
+def test_mistake_in_one_answer_stops_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    counters = loaded()
+    first, second, third = (counters.add(Add(name, 1)) for name in (EVEN, ODD, EVEN))
+
+    def fails(_answer: Answer) -> None:
+        raise AssertionError("a mistake of ours")
+
+    monkeypatch.setattr(first, "send", fails)
+    with pytest.raises(AssertionError, match="a mistake of ours"):
+        counters.loop.turn()
+    assert second.answers == [Answer(ErrorCode.NONE, 1)]
+    assert third.answers == [Answer(ErrorCode.NONE, 2)]
+
+
+def test_mistake_that_the_coordinator_returns_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    counters = loaded()
+    appended = counters.machine.appended
+
+    def with_mistake(written: list[tuple[int, int]], now_ms: int) -> Effects[Answer]:
+        effects = appended(written, now_ms)
+        effects.mistakes = [AssertionError("a mistake of ours")]
+        return effects
+
+    monkeypatch.setattr(counters.machine, "appended", with_mistake)
+    caller = counters.add(Add(EVEN, 1))
+    with pytest.raises(AssertionError, match="a mistake of ours"):
+        counters.loop.turn()
+    assert caller.answers == [Answer(ErrorCode.NONE, 1)]
 
 
 def test_stop_answers_what_waits() -> None:

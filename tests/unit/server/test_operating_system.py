@@ -8,12 +8,17 @@ import sys
 import time
 from asyncio import unix_events
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from coterie.protocol.api_keys import ApiKey
+from coterie.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from coterie.server import operating_system
 from coterie.server.allocator import keep_large_blocks
 from coterie.server.file_handles import raise_limit
+from coterie.server.network.connection import Connection
+from coterie.server.network.routes import Overlay
 from coterie.server.operating_system import (
     age_s,
     cpu_clock,
@@ -22,6 +27,7 @@ from coterie.server.operating_system import (
     resident_bytes,
     run_on_fastest_loop,
 )
+from tests.unit.server.manual import Client, make_broker
 
 
 async def _module_of_the_loop() -> str:
@@ -120,3 +126,21 @@ def test_an_allocator_without_the_setting_stays_as_it_is(monkeypatch: pytest.Mon
     assert not keep_large_blocks()
     monkeypatch.setitem(sys.modules, "ctypes", None)
     assert not keep_large_blocks()
+
+
+def test_a_read_may_be_a_buffer_as_with_python_3_11_on_windows() -> None:
+    received: list[bytes] = []
+
+    def handle(_broker: Any, request: SyncGroupRequest, _connection: Connection) -> None:
+        received.extend(each.assignment for each in request.assignments)
+
+    broker = make_broker()
+    broker.use_routes(Overlay(broker.routes, {ApiKey.SYNC_GROUP: lambda _: handle}))
+    client = Client(broker)
+    assignments = [SyncGroupRequestAssignment(member_id="m", assignment=b"1")]
+    request = SyncGroupRequest(
+        group_id="g", generation_id=1, member_id="m", assignments=assignments
+    )
+    client.connection.data_received(bytearray(client.frame(request, 4)))
+    assert [type(each) for each in received] == [bytes]
+    assert received == [b"1"]

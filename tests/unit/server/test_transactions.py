@@ -23,7 +23,6 @@ from coterie.protocol.messages.metadata import MetadataRequest, MetadataRequestT
 from coterie.protocol.topic_names import TRANSACTIONS_TOPIC
 from coterie.server.broker import Broker
 from coterie.server.logs.partition import Partition
-from coterie.storage.batches import BatchFacts
 from coterie.storage.errors import OutOfHandles
 from tests.unit.server.manual import Client, make_broker, open_log, restarted
 from tests.unit.server.produced import fetch_request, values_of
@@ -347,9 +346,7 @@ def test_records_behind_a_shortage_keep_their_order(
     partition = topic.partitions[client.broker.transaction_runtime.coordinator.partition_for(TID)]
     write, calls = Partition.append_own, 0
 
-    def short(
-        self: Partition, batch: bytes, now_ms: int = 0, made: BatchFacts | None = None
-    ) -> None:
+    def short(self: Partition, batch: bytes, now_ms: int = 0, made: int = 0) -> None:
         nonlocal calls
         calls += 1
         if calls == 1:

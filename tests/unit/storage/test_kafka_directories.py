@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import pytest
 
 from coterie.coordinator.groups.classic.group_record import restore
-from coterie.coordinator.groups.classic.records import logged_generations
 from coterie.coordinator.groups.consumer.group import ConsumerGroup
 from coterie.coordinator.groups.consumer.states import GroupState
 from coterie.coordinator.groups.recorded.records import RecordedGroups
@@ -31,6 +30,7 @@ from coterie.storage.memory_filesystem import MemoryFileSystem
 from coterie.storage.producer_snapshots import decode_snapshot
 from coterie.storage.producer_state import ENTRY
 from coterie.storage.torn_tail import TailTrust
+from tests.unit.coordinator.harness import logged_generations
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "directories"
 NAMES = sorted(path.name.removesuffix(".tar.gz") for path in GOLDEN.glob("*.tar.gz"))

@@ -181,6 +181,7 @@ class Coordinated:
             assert reply.to not in self.replies, "a request is answered once"
             self.replies[reply.to] = reply.message
         self.markers += effects.markers
+        assert not effects.mistakes
         if not self.is_slow:
             self.sync()
         if self.writes_markers:
@@ -190,7 +191,7 @@ class Coordinated:
         """Let everything that was written become durable."""
         count, self._unacknowledged = self._unacknowledged, 0
         if count:
-            self._apply(self.coordinator.appended(0, count, self.now_ms))
+            self._apply(self.coordinator.appended([(0, count)], self.now_ms))
 
     def write_markers(self) -> None:
         """Let all markers be written."""

@@ -87,7 +87,7 @@ async def alone(run: Run) -> None:
     """A member alone reads a topic and ends."""
     story = await play_alone(run)
     # A later heartbeat may have been answered with the same assignment.
-    first = next(each for each in run.consumer.told() if run.membership.assigned(each))
+    first = next(each for each in run.consumer.assignments() if run.membership.assigned(each))
     story = story._replace(given=first)
     judge_connecting(run)
     _judge_join(run)

@@ -26,7 +26,7 @@ async def _another_joins(run: Run) -> tuple[ScriptedConsumerMember, ClientExchan
 
     def told() -> ClientExchange | None:
         count = len(run.partitions())
-        given = run.consumer.told(before)
+        given = run.consumer.assignments(before)
         return next((each for each in given if len(run.membership.assigned(each)) < count), None)
 
     return other, await run.reached(told, "received fewer partitions", _LIMIT_S)
@@ -213,7 +213,7 @@ async def second_member(run: Run) -> None:
     await other.heartbeat()
     await run.start()
     join = await run.reached(
-        lambda: next((each for each in run.consumer.told() if not each.error), None),
+        lambda: next((each for each in run.consumer.assignments() if not each.error), None),
         "joined the group",
         _LIMIT_S,
     )
@@ -256,7 +256,7 @@ async def lost_assignment(run: Run) -> None:
     lost = await run.hit(rule, "sent a heartbeat")
 
     def told() -> ClientExchange | None:
-        return next(iter(run.consumer.told(lost.place)), None)
+        return next(iter(run.consumer.assignments(lost.place)), None)
 
     given = await run.reached(told, "asked for its assignment again", _LIMIT_S)
     await _reported(run, given)

@@ -5,7 +5,7 @@ Invariants: `supported_protocols` counts for each protocol name the members that
 `static_members` maps instance ids to members of this group.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from coterie.coordinator.groups.classic.member import Member, Protocols
@@ -228,8 +228,10 @@ class Group(GroupLike):
 
     def rebalance_timeout_ms(self) -> int:
         """Return the largest rebalance timeout of the members; 0 without members."""
-        members = self.members.values()
-        return max([member.rebalance_timeout_ms for member in members]) if members else 0
+        longest_ms = 0
+        for member in self.members.values():
+            longest_ms = max(longest_ms, member.rebalance_timeout_ms)
+        return longest_ms
 
     def elect_joined_leader(self) -> bool:
         """Keep or choose a leader that has a delayed join; return False if no member has one."""
@@ -491,8 +493,3 @@ class Group(GroupLike):
 def classic(group: GroupLike | None) -> Group | None:
     """Return a group if it is a classic one."""
     return group if isinstance(group, Group) else None
-
-
-def classic_groups(groups: Iterable[GroupLike]) -> list[Group]:
-    """Return those of some groups that are classic."""
-    return [group for group in groups if isinstance(group, Group)]

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from coterie.coordinator.groups.replay import GroupRecords, LoggedState
+from coterie.coordinator.groups.replay import GroupRecords
 from coterie.protocol.messages.log_records import GroupMetadataKey, GroupMetadataValue
 from coterie.protocol.wire import Message
 
@@ -34,10 +34,3 @@ class ClassicRecords(GroupRecords):
     def values(self) -> Mapping[str, Message]:
         """See `GroupRecords`."""
         return self.generations
-
-
-def logged_generations(logged: LoggedState) -> dict[str, GroupMetadataValue]:
-    """Return the last logged generations of a partition by group id."""
-    records = logged.of_types[CLASSIC]
-    assert isinstance(records, ClassicRecords), records
-    return records.generations

@@ -127,12 +127,6 @@ class ConsumerGroupState(CommittingGroup[ConsumerMember]):
         for regex, resolved in self.regexes.items():
             yield f"regex {regex}", resolved.value
 
-    @property
-    def counts_nothing(self) -> bool:
-        """Whether all counts and tables of members are empty, as they are without members."""
-        counts = self.by_name, self.by_regex, self.protocols, self.static_members, self.owners
-        return not any(counts) and not self.classic_count and not self.settled
-
     def derived_state(self) -> GroupState:
         """See `RecordedGroup`."""
         if not self.members:

@@ -155,12 +155,12 @@ def _beat(step: Step, request: ConsumerGroupHeartbeatRequest) -> Beat:
     if is_new:
         note_joined(step, member)
     kept = before is member.assigned or before == member.assigned
-    tells = epoch == JOIN_EPOCH or not kept or _is_full(request)
+    has_assignment = epoch == JOIN_EPOCH or not kept or _is_full(request)
     response = ConsumerGroupHeartbeatResponse(
         member_id=member_id,
         member_epoch=member.epoch,
         heartbeat_interval_ms=settings.heartbeat_interval_ms,
-        assignment=_assignment(member.assigned) if tells else None,
+        assignment=_assignment(member.assigned) if has_assignment else None,
     )
     _keep_answer(step, member, settings, response)
     assert not response.error_code, "an accepted heartbeat has no error"

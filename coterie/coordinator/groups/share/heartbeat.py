@@ -103,7 +103,7 @@ def _beat(step: Step, request: ShareGroupHeartbeatRequest) -> Effects[ShareGroup
     start_session(step, member, TimerKind.SESSION, settings.session_timeout_ms)
     if known is None:
         step.note(joined_fact(group, member, [SHARE], step.context.client, step.now_ms))
-    tells = (
+    has_assignment = (
         request.member_epoch == JOIN_EPOCH
         or request.subscribed_topic_names is not None
         or member.assigned != before
@@ -112,10 +112,10 @@ def _beat(step: Step, request: ShareGroupHeartbeatRequest) -> Effects[ShareGroup
         member_id=member_id,
         member_epoch=member.epoch,
         heartbeat_interval_ms=settings.heartbeat_interval_ms,
-        assignment=_assignment(member.assigned) if tells else None,
+        assignment=_assignment(member.assigned) if has_assignment else None,
     )
     member.client, member.settings = step.context.client, settings
-    member.answer = None if tells or step.effects.operation is not None else response
+    member.answer = None if has_assignment or step.effects.operation is not None else response
     step.effects.response = response
     return step.effects
 

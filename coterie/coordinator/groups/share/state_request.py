@@ -68,7 +68,6 @@ class StateRequest:
 def same_answer(
     message: InitializeShareGroupStateRequest | DeleteShareGroupStateRequest,
     error: ErrorCode = ErrorCode.NONE,
-    text: str | None = None,
 ) -> InitializeShareGroupStateResponse | DeleteShareGroupStateResponse:
     """Return an answer with the same result for each partition.
 
@@ -81,9 +80,7 @@ def same_answer(
                 InitializeStateTopicResult(
                     topic_id=topic.topic_id,
                     partitions=[
-                        InitializeStatePartitionResult(
-                            partition=each.partition, error_code=error, error_message=text
-                        )
+                        InitializeStatePartitionResult(partition=each.partition, error_code=error)
                         for each in topic.partitions
                     ],
                 )
@@ -95,9 +92,7 @@ def same_answer(
             DeleteStateTopicResult(
                 topic_id=topic.topic_id,
                 partitions=[
-                    DeleteStatePartitionResult(
-                        partition=each.partition, error_code=error, error_message=text
-                    )
+                    DeleteStatePartitionResult(partition=each.partition, error_code=error)
                     for each in topic.partitions
                 ],
             )

@@ -49,7 +49,7 @@ class StreamsGroup(CommittingGroup[StreamsMember]):
 
         configured: its topology with its tasks; None after a load, and if topics have changed.
         delay_ends_ms: until when the initial rebalance delay runs; 0 if it does not.
-        endpoint_epoch: rises when members with endpoints are told their tasks.
+        endpoint_epoch: rises when a response has the tasks of a member with an endpoint.
         shutdown_by: the member that asked the application to shut down; None if none did.
     """
 

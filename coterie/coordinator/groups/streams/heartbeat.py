@@ -36,7 +36,7 @@ from coterie.coordinator.groups.streams.members import (
 from coterie.coordinator.groups.streams.statuses import statuses_of
 from coterie.coordinator.groups.streams.step import Step
 from coterie.coordinator.groups.streams.target import begin_delay, update_target
-from coterie.coordinator.groups.streams.tasks import NO_TASKS, reported_tasks, told_tasks
+from coterie.coordinator.groups.streams.tasks import NO_TASKS, reported_tasks, response_tasks
 from coterie.coordinator.groups.streams.timers import TimerKind
 from coterie.coordinator.groups.streams.topology import (
     check_tasks,
@@ -154,15 +154,15 @@ def _beat(step: Step, request: StreamsGroupHeartbeatRequest) -> Beat:
         heartbeat_interval_ms=settings.heartbeat_interval_ms,
         status=statuses_of(group, member, configured, delayed, shutdown_by),
     )
-    tells = request.member_epoch == JOIN_EPOCH or member.assigned != before
-    if tells:
-        response.active_tasks = told_tasks(member.assigned.active)
-        response.standby_tasks = told_tasks(member.assigned.standby)
-        response.warmup_tasks = told_tasks(member.assigned.warmup)
-    _tell_endpoints(step, request, response, member, configured, tells=tells)
+    has_tasks = request.member_epoch == JOIN_EPOCH or member.assigned != before
+    if has_tasks:
+        response.active_tasks = response_tasks(member.assigned.active)
+        response.standby_tasks = response_tasks(member.assigned.standby)
+        response.warmup_tasks = response_tasks(member.assigned.warmup)
+    _set_endpoints(step, request, response, member, configured, has_tasks=has_tasks)
     member.client, member.settings = step.context.client, settings
-    # What is told once is not told again, and what is amiss is looked at anew.
-    once = tells or response.status or response.partitions_by_user_endpoint is not None
+    # This response can be repeated only if it has no tasks, endpoints or warnings.
+    once = has_tasks or response.status or response.partitions_by_user_endpoint is not None
     member.answer = response if member.is_settled(group.target_epoch) and not once else None
     step.effects.response = response
     return step.effects
@@ -208,22 +208,22 @@ def _tags(tags: dict[str, str]) -> list[StreamsKeyValue]:
     return [StreamsKeyValue(key=key, value=value) for key, value in sorted(tags.items())]
 
 
-def _tell_endpoints(
+def _set_endpoints(
     step: Step,
     request: StreamsGroupHeartbeatRequest,
     response: StreamsGroupHeartbeatResponse,
     member: StreamsMember,
     configured: ConfiguredTopology,
     *,
-    tells: bool,
+    has_tasks: bool,
 ) -> None:
-    """Tell the endpoints to a member that does not know their epoch [streams-groups/endpoints].
+    """Return the endpoints to a member with another epoch of them [streams-groups/endpoints].
 
     As in Kafka the rise is lost with the answer that creates a group or converts one. The answer
     that creates it has the epoch 0.
     """
     group = step.group
-    epoch = group.endpoint_epoch + (tells and member.endpoint is not None)
+    epoch = group.endpoint_epoch + (has_tasks and member.endpoint is not None)
     if epoch != request.endpoint_information_epoch:
         response.partitions_by_user_endpoint = partitions_by_endpoint(
             group, configured, member.member_id

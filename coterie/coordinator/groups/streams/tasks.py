@@ -108,7 +108,7 @@ def _reported(listed: list[StreamsHeartbeatTaskIds]) -> Tasks:
     return {each: tuple(sorted(indexes)) for each, indexes in found.items()}
 
 
-def told_tasks(tasks: Mapping[str, Iterable[int]]) -> list[StreamsHeartbeatTaskIds]:
+def response_tasks(tasks: Mapping[str, Iterable[int]]) -> list[StreamsHeartbeatTaskIds]:
     """Return tasks of one role as the answer to a heartbeat has them."""
     return [
         StreamsHeartbeatTaskIds(subtopology_id=each, partitions=sorted(indexes))

@@ -69,7 +69,7 @@ def _topics(topics: list[StreamsHeartbeatTopicInfo]) -> list[StreamsTopic]:
 def take_topology(step: Step, topology: StreamsHeartbeatTopology | None) -> None:
     """Write the topology of a group that has none; that of another one has to be the same.
 
-    A member with an older topology may join; it is told so.
+    A member with an older topology may join; its responses have STALE_TOPOLOGY.
 
     Raises:
         Refusal: the topology is another one than that of the group.

@@ -106,7 +106,8 @@ def encode_batch(
                 value_size = VARINTS[len(value)]
                 record = _join((start, VARINTS[len(key)], key, value_size, value, b"\0"))
             # Joining a record costs less than adding up the lengths of its parts.
-            parts += (VARINTS[len(record)], record)
+            parts.append(VARINTS[len(record)])
+            parts.append(record)
             delta += 1
     except IndexError:
         # A length is not in the table, for example that of a large assignment. Start over with the

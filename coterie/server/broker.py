@@ -89,7 +89,7 @@ class Broker(ConnectionServices):
         self.logins = Logins()
         self._servers: list[asyncio.Server] = []
         self.tls_listeners: list[ListenerCertificates] = []
-        self.fetch_max_bytes = config.get_int("fetch.max.bytes")
+        self._fetch_max_bytes = config.get_int("fetch.max.bytes")
         slots = config.get_int("max.incremental.fetch.session.cache.slots")
         self.fetch_sessions = FetchSessionCache(slots, environment.new_session_id)
         try:
@@ -321,6 +321,10 @@ class Broker(ConnectionServices):
             self.image = self.image.advertising(self.node_id, listener, address)
         else:
             self.leadership.advertise(self.node_id, listener, address)
+
+    def most_fetched_bytes(self) -> int:
+        """See `Services`."""
+        return min(self._fetch_max_bytes, self.connection_quotas.most_response_bytes)
 
     def delete_topic(self, topic: Topic, done: Callable[[], None] = lambda: None) -> None:
         """Delete a topic here and now, as `topic_deletion` does it in steps."""

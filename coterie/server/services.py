@@ -123,7 +123,6 @@ class Services(SharedServices):
         release: the release of Kafka that the broker pretends to be; None to be itself.
         node_id: the id of this broker.
         image: the cluster as clients see it.
-        fetch_max_bytes: fetch.max.bytes.
         fetch_sessions: the fetch sessions of all clients.
         tls_listeners: the listeners with TLS, whose files can be read again.
     """
@@ -140,6 +139,12 @@ class Services(SharedServices):
     release: "Release | None"
     node_id: int
     image: "ClusterImage"
-    fetch_max_bytes: int
     fetch_sessions: "FetchSessionCache"
     tls_listeners: "list[ListenerCertificates]"
+
+    @abstractmethod
+    def most_fetched_bytes(self) -> int:
+        """Return how many bytes the response to a Fetch may have now.
+
+        This is fetch.max.bytes, or less while clients leave much unread [connections/input-limits].
+        """

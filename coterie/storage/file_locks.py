@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import Any
 
 # How Windows says that another process has locked the bytes, and POSIX that it has locked the file.
-# Wine gives no number.
+# Wine gives no number: 0.
 _IS_HELD = (errno.EACCES, errno.EAGAIN, 0)
 
 

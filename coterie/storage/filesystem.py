@@ -22,7 +22,7 @@ from coterie.storage.file_sync import sync_directory, sync_file
 _FILE_MODE = 0o644
 # The mode of files with secrets.
 _PRIVATE_MODE = 0o600
-# What is said of a file that has no name any more.
+# The text of the error about a file that has no name any more.
 REMOVED = "the file was removed while it was in use"
 # Linux has a new id after each boot. Other systems do not have this file.
 _BOOT_ID_FILE = "/proc/sys/kernel/random/boot_id"

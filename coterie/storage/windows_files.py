@@ -1,14 +1,14 @@
 """The file system of Windows, which refuses what storage does with files that are open.
 
 There an open file cannot be renamed, replaced or removed, and a directory with an open file in it
-cannot be renamed (MS-FSA, 2.1.4.2 and 2.1.5.15). So this file system knows its open files. Before
-such a call it closes their handles, and a file opens its handle again when it is used next, under
-the name that it has then. To storage this looks as POSIX does, but that a file which was removed
+cannot be renamed (MS-FSA, 2.1.4.2 and 2.1.5.15). So this file system keeps a list of its open
+files. Before such a call it closes their handles, and a file opens its handle again when it is used
+next, under the name that it has then. To storage this looks like POSIX, except that a removed file
 cannot be read any more. (Handles that share their deletion would not do: a directory with open
 files still keeps its name, and so does a removed file on some file systems, until they are closed.)
 
 Other programs, such as virus scanners, open new files for a moment. A call that is refused is
-repeated for about a second, in other threads than the main one for ten.
+repeated for about a second, in threads other than the main one for ten.
 
 Invariants:
 * A file has no handle while its name changes, and is opened by its name at that time.
@@ -34,7 +34,7 @@ _BYTES: int = getattr(os, "O_BINARY", 0)
 # The pauses before a refused call is repeated: a second in sum, since clients may wait. Scanners
 # need milliseconds for a small file.
 _PAUSES_S = tuple(0.001 * 2**doubling for doubling in range(10))
-# The further ones of threads that no client waits for, as those that remove what was cleaned.
+# Further ones in threads that no client waits for, such as those that remove cleaned segments.
 _LATER_PAUSES_S = tuple(1.0 for _ in range(9))
 # Paths with this prefix may be longer than 260 characters, and `nul.x-0` is a name like any other.
 _ANY_NAME = "\\\\?\\"
@@ -232,7 +232,7 @@ class WindowsFileSystem(OsFileSystem):
         return file
 
     def _try_to_open(self, path: str, flags: int, mode: int) -> WindowsFile:
-        # No name changes between the opening and the note of it.
+        # No name changes between the opening and the entry in the list.
         with self._names:
             file = WindowsFile(self, path, _open(path, flags, mode))
             self._open_files.add(file)
@@ -243,7 +243,7 @@ class WindowsFileSystem(OsFileSystem):
             moved = self._hold(held, old, with_below=True)
             replaced = () if _same(old, new) else self._hold(held, new, with_below=False)
             for file in (*moved, *replaced):
-                # If the call is refused, they go on.
+                # If the call is refused, each opens its handle again when it is used next.
                 file.park()
             os.replace(old, new)
             for file in moved:

@@ -21,7 +21,7 @@ Record = tuple[Message, Message | None]
 # An encoded key and value.
 Pair = tuple[bytes, bytes | None]
 
-# What an append has whose records are written, or that has none.
+# The records of an append without any, or whose records are written.
 NO_RECORDS: list[Record] = []
 
 

@@ -16,7 +16,7 @@ class Operation(Append):
 
     A verb fills in the first part: whether it creates or removes a group is said here and not read
     from the records. The shard fills in the second part, and keeps the operation until its records
-    are durable. To the server it is an append, whose records it forgets when they are written. An
+    are durable. The server handles it as an append, and drops its records once they are written. An
     operation without a key only waits for those before it.
 
     Attributes:

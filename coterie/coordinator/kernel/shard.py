@@ -205,7 +205,7 @@ class Shard:
         assert operations >= 0, "a number of appends is not negative"
         unacknowledged = self.unacknowledged
         done = 0
-        # What a completion writes comes behind those that there are.
+        # Operations that a completion adds are at the end of the list.
         for operation in unacknowledged:
             if operation.key is not None:
                 if not operations:

@@ -49,7 +49,7 @@ def _check(name: str, now: int, then: int) -> None:
     """Compare two numbers of threads, as Java divides them."""
     is_of_cleaner = name == _CLEANER
     if is_of_cleaner and then < 1:
-        # Kafka divides by this number, and its answer is that it cannot.
+        # Only the number of the cleaner has this check, with a text of its own.
         raise _invalid("Log cleaner threads should be at least 1")
     if then > now * 2:
         raise _invalid(

@@ -204,7 +204,7 @@ class Appends:
             if ownership is not None:
                 written.append(ownership)
         if written:
-            # All together, which takes a coordinator less than one after another.
+            # One call for all partitions takes less time than one for each.
             self._acknowledge(written, now_ms)
 
     def _write_partition(

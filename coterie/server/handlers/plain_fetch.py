@@ -185,7 +185,7 @@ class Fetch:
 
     def _new_read(self) -> Read:
         request, logs = self._request, self._broker.logs
-        max_bytes = min(request.max_bytes, self._broker.fetch_max_bytes)
+        max_bytes = min(request.max_bytes, self._broker.most_fetched_bytes())
         min_bytes, max_wait_ms = request.min_bytes, request.max_wait_ms
         if isinstance(logs, LedLogs):
             version, isolation = self._connection.version, request.isolation_level

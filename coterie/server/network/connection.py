@@ -68,6 +68,7 @@ class Connection(Channel):
         "_largest",
         "_reading_paused",
         "_received",
+        "_unread_bytes",
         "_yielded",
         "active",
         "deadline_ms",
@@ -84,6 +85,7 @@ class Connection(Channel):
         self._received = ReceiveBuffer()
         self._yielded = False
         self._reading_paused = False
+        self._unread_bytes = 0
         # Nothing more is read, because the server stops.
         self._is_ending = False
         # The client sends no more, and the connection ends when all its requests are handled.
@@ -116,6 +118,7 @@ class Connection(Channel):
         self.closed = True
         self._muted = True
         self._drop_buffered()
+        self._count_unread(0)
         self._out.clear()
         for response in self._delayed:
             if response.on_disconnect is not None:
@@ -208,11 +211,18 @@ class Connection(Channel):
         """Mute the connection: the peer has too many responses left to read."""
         self._writing_paused = True
         self._muted = True
+        self._count_unread(self.unsent_bytes())
 
     def resume_writing(self) -> None:
         """Unmute the connection: the peer has read its responses."""
         self._writing_paused = False
+        self._count_unread(0)
         self._resume_soon()
+
+    def _count_unread(self, size_bytes: int) -> None:
+        """Count what the peer left to read when it was muted; the rest of it is not much."""
+        self._broker.connection_quotas.unread_bytes += size_bytes - self._unread_bytes
+        self._unread_bytes = size_bytes
 
     # --- requests ---------------------------------------------------------------------------------
 

@@ -110,6 +110,7 @@ class ConnectionQuotas:
     Attributes:
         max_request_bytes: socket.request.max.bytes.
         buffered_bytes: unhandled bytes of all connections.
+        unread_bytes: responses of connections that are muted because their peers do not read.
         late_logins: connections that were closed because no login came in time, by listener.
         throttling: counts new connections; None without quotas of addresses.
     """
@@ -135,6 +136,7 @@ class ConnectionQuotas:
         self._login_deadlines_ms: dict[LimitedConnection, int] = {}
         self.late_logins: Counter[str] = Counter()
         self.buffered_bytes = 0
+        self.unread_bytes = 0
         self.throttling: Throttling | None = None
         # The rate of all listeners together, and of those that have a limit of their own.
         self._rate = ConnectionRate(config)
@@ -258,6 +260,16 @@ class ConnectionQuotas:
         self.buffered_bytes += size_bytes
         assert self.buffered_bytes >= 0, "bytes are released once"
         return self.buffered_bytes <= limits.TOTAL_BUFFERED_BYTES
+
+    @property
+    def most_response_bytes(self) -> int:
+        """How large a response to a Fetch may be, so that all together have a bound.
+
+        [connections/input-limits]
+        """
+        if self.unread_bytes < limits.TOTAL_UNREAD_BYTES:
+            return limits.UNREAD_LIMIT_BYTES
+        return limits.UNREAD_HIGH_BYTES
 
     def log_close(self, peer: str, error: str, reason: str) -> None:
         """Log that a connection was closed, so many lines a second [connections/input-limits]."""

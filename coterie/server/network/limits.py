@@ -58,6 +58,11 @@ UNREAD_DEADLINE_MS = 30_000
 # the responses in flight at that moment.
 UNREAD_LIMIT_BYTES = 128 * 1024 * 1024
 
+# While connections that do not read have more unread bytes than this together, a Fetch gets at most
+# UNREAD_HIGH_BYTES. A Kafka sends records from its files; here each response is in memory, and a
+# hundred stopped consumers would hold 5 GiB.
+TOTAL_UNREAD_BYTES = 512 * 1024 * 1024
+
 # Requests of one connection whose responses wait for the disk. Producers have at most 5 in flight
 # and librdkafka's commits a handful; beyond this number the connection is muted until the disk has
 # caught up.

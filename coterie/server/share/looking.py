@@ -118,7 +118,7 @@ class Looking:
         self._settings = broker.share.settings(session.key[0])
         self._partitions = session.in_turn(request.share_session_epoch)
         self._is_large = len(self._partitions) > HANDLED_AT_ONCE
-        self._max_bytes = min(request.max_bytes, broker.fetch_max_bytes)
+        self._max_bytes = min(request.max_bytes, broker.most_fetched_bytes())
         self._enough_bytes = min(request.min_bytes, request.max_bytes)
         self._changed: dict[SharedPartition, None] = dict.fromkeys(self._partitions)
         self._is_over = False

@@ -40,6 +40,8 @@ _WITH_TESTS = (
     "kafka-metadata",
     "kafka-raft",
     "kafka-tools",
+    "connect-runtime",
+    "connect-mirror",
 )
 _TESTS = Part(
     f"kafka-tests-{_VERSION}",
@@ -136,6 +138,11 @@ _STREAMS = (
     " KTableSourceTopicRestartIntegrationTest EmitOnChangeIntegrationTest"
     " PositionRestartIntegrationTest RestoreIntegrationTest"
 )
+# Workers of Connect, sources that write transactions, and MirrorMaker between two clusters.
+_CONNECT = (
+    "integration.ConnectWorkerIntegrationTest integration.ExactlyOnceSourceIntegrationTest"
+    " mirror.integration.MirrorConnectorsIntegrationTransactionsTest"
+)
 # Kafka's test clusters offer InitProducerId version 6.
 _UNSTABLE = "no versions of APIs that are not stable yet"
 _NO_TIERS = "no tiered storage"
@@ -159,6 +166,8 @@ _KNOWN = {
     "StreamsGroupHeartbeatRequestTest.testStreamsGroupHeartbeatIsInaccessibleWhenOffsetTopic": (
         "the topic of offsets is always there"
     ),
+    # It takes the name of the first listener as given, which ours choose themselves.
+    "ExactlyOnceSourceIntegrationTest.testTasksFailOnInabilityToFence": "chooses the listeners",
     # The broker that leads without having been in sync has the record, too, unless a test cuts it.
     "ClientRebootstrapTest.testProducerRebootstrap(": "no loss at an unclean election",
     "FetchRequestTest.testBrokerRespectsPartitionsOrderAndSizeLimits": "no part of a batch",
@@ -210,6 +219,7 @@ def _chosen(only: Sequence[str]) -> list[str]:
         *(f"org.apache.kafka.tools.{name}" for name in _TOOLS.split()),
         *(f"org.apache.kafka.clients.{name}" for name in _CLIENTS.split()),
         *(f"org.apache.kafka.streams.integration.{name}" for name in _STREAMS.split()),
+        *(f"org.apache.kafka.connect.{name}" for name in _CONNECT.split()),
     ]
     chosen = [
         name for name in names if not only or any(_is_named(name, pattern) for pattern in only)

@@ -198,3 +198,20 @@ def test_addresses_are_printed_as_java_prints_them() -> None:
     assert java_address("127.0.0.1") == "/127.0.0.1"
     assert java_address("::1") == "/0:0:0:0:0:0:0:1"
     assert java_address("fe80::1%eth0") == "/fe80:0:0:0:0:0:0:1"
+
+
+def test_a_fetch_gets_less_while_clients_leave_much_unread() -> None:
+    """[connections/input-limits]"""
+    broker = make_broker()
+    usual = broker.most_fetched_bytes()
+    one, other = (Client(broker) for _ in range(2))
+    for client in (one, other):
+        client.transport.peer_reads = False
+        client.transport.queued_bytes = limits.TOTAL_UNREAD_BYTES // 2
+        assert broker.most_fetched_bytes() == usual
+        client.send(HeartbeatRequest(group_id="g", generation_id=1, member_id="m"), 4)
+    assert broker.most_fetched_bytes() == limits.UNREAD_HIGH_BYTES < usual
+    one.transport.read_by_peer()
+    assert broker.most_fetched_bytes() == usual
+    other.connection.connection_lost(None)
+    assert broker.connection_quotas.unread_bytes == 0

@@ -1,5 +1,7 @@
 """The log: records are read by offset and time, across rolls, restarts and deletions."""
 
+from pathlib import Path
+
 import pytest
 
 from coterie.protocol.records import (
@@ -15,6 +17,7 @@ from coterie.storage.errors import CorruptLog, OffsetOutOfRange
 from coterie.storage.log import Log
 from coterie.storage.log_config import LogConfig
 from coterie.storage.open_files import OpenFiles
+from coterie.storage.system_files import system_files
 from coterie.storage.torn_tail import TailTrust
 from tests.record_batches import pairs_in, with_append_time
 from tests.unit.storage.conftest import Place
@@ -374,6 +377,18 @@ def test_many_logs_share_few_open_files(place: Place) -> None:
         assert len(records_of(b"".join(log.chunks()))) == 30
         log.close()
     assert files.count == 0
+
+
+def test_the_file_that_was_used_longest_ago_is_closed_first(tmp_path: Path) -> None:
+    files = OpenFiles(system_files(), limit=4)
+    first, second, *others = [(tmp_path / name).as_posix() for name in "abcde"]
+    opened = [files.create(path) for path in (first, second, *others[:2])]
+    assert files.get(first) is opened[0]
+    files.create(others[2])
+    assert files.count == 4
+    assert files.get(first) is opened[0]
+    assert files.get(second) is not opened[1]
+    files.close()
 
 
 def test_logs_share_an_empty_table_of_open_files(memory: Place) -> None:

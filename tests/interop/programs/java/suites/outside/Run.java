@@ -13,6 +13,7 @@ import net.bytebuddy.asm.Advice;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.test.KafkaClusterTestKit;
 import org.apache.kafka.common.test.TestKitNodes;
+import org.apache.kafka.connect.runtime.isolation.PluginDiscoveryMode;
 import org.apache.kafka.server.authorizer.Authorizer;
 import org.junit.platform.console.ConsoleLauncher;
 import scala.jdk.javaapi.CollectionConverters;
@@ -50,6 +51,9 @@ public final class Run {
             .transform((builder, type, loader, module, domain) ->
                 System.getProperty("outside.command") == null ? builder : builder
                     .visit(Advice.to(Kit.class).on(named("build"))))
+            .type(named("org.apache.kafka.connect.runtime.WorkerConfig"))
+            .transform((builder, type, loader, module, domain) -> builder
+                .visit(Advice.to(Listed.class).on(named("pluginDiscovery"))))
             .installOn(ByteBuddyAgent.install());
         ConsoleLauncher.main(arguments);
     }
@@ -127,6 +131,14 @@ public final class Run {
                 @Advice.Enter KafkaClusterTestKit outside,
                 @Advice.Return(readOnly = false) KafkaClusterTestKit kit) {
             kit = outside;
+        }
+    }
+
+    /** Has Connect take the plugins that the jars list: to look for others takes each worker many seconds. */
+    public static final class Listed {
+        @Advice.OnMethodExit
+        static void exit(@Advice.Return(readOnly = false) PluginDiscoveryMode mode) {
+            mode = PluginDiscoveryMode.SERVICE_LOAD;
         }
     }
 

@@ -186,6 +186,9 @@ class Connection(Channel):
                 if len(frame) > limits.SMALL_RESPONSE_BYTES:
                     # The transport pauses us here if the peer does not read.
                     self.flush()
+                    if self._transport.is_closing():
+                        # It was reset, and the rest cannot be answered.
+                        position = available
                     if self._muted:
                         break
             else:

@@ -19,7 +19,7 @@ from coterie.server.network import limits
 from coterie.server.network.connection import Connection
 from coterie.server.network.delayed_response import DelayedResponse
 from coterie.server.network.routes import Overlay
-from tests.unit.server.manual import Client, logged, loop_of, make_broker
+from tests.unit.server.manual import Client, FakeTransport, logged, loop_of, make_broker
 from tests.unit.server.manual_loop import ManualLoop
 
 VERSION = 4
@@ -293,6 +293,14 @@ class TestDelayed:
         assert len(handler.delayed) == limits.DELAYED_RESPONSES + 1
 
 
+class GoneTransport(FakeTransport):
+    """A transport whose first write finds that the peer has reset the connection."""
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        super().write(data)
+        self.closed = True
+
+
 class TestFlowControl:
     """The rule [connections/input-limits]."""
 
@@ -336,7 +344,10 @@ class TestFlowControl:
         client.loop.turn()
         assert client.transport.aborted
 
-    def test_large_response_is_written_before_the_next_request_is_handled(self) -> None:
+    @pytest.mark.parametrize("peer_is_gone", [False, True])
+    def test_large_response_is_written_before_the_next_request_is_handled(
+        self, peer_is_gone: bool
+    ) -> None:
         handled = []
 
         def handle(_broker: Any, request: Any, _connection: Connection) -> HeartbeatResponse:
@@ -346,6 +357,8 @@ class TestFlowControl:
         client = with_handler(handle)
         route = client.broker.routes.load(ApiKey.HEARTBEAT << 16 | VERSION)
         route.framer = lambda _message, _id: bytes(limits.SMALL_RESPONSE_BYTES + 1)
+        if peer_is_gone:
+            client.connection._transport = GoneTransport()
         client.transport.peer_reads = False
         client.transport.high_bytes = 10
         client.connection.data_received(

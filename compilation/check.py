@@ -34,6 +34,7 @@ SLICE = (
     "tests/unit/server/test_large_responses.py",
     "tests/unit/server/test_log_opener.py",
     "tests/unit/server/test_share_groups.py",
+    "tests/unit/server/test_when_closed.py",
     "tests/property/test_codec_round_trips.py",
     "tests/transcripts",
 )

@@ -183,14 +183,8 @@ class Connection(Channel):
                     continue
                 frame = route.framer(response, correlation_id)
                 out.append(frame)
-                if len(frame) > limits.SMALL_RESPONSE_BYTES:
-                    # The transport pauses us here if the peer does not read.
-                    self.flush()
-                    if self._transport.is_closing():
-                        # It was reset, and the rest cannot be answered.
-                        position = available
-                    if self._muted:
-                        break
+                if len(frame) > limits.SMALL_RESPONSE_BYTES and self._is_stopped_by_flush():
+                    break
             else:
                 self._yield_turn()
         except Exception as error:  # noqa: BLE001 - no exception may reach the event loop
@@ -226,6 +220,12 @@ class Connection(Channel):
         """Count what the peer left to read when it was muted; the rest of it is not much."""
         self._broker.connection_quotas.unread_bytes += size_bytes - self._unread_bytes
         self._unread_bytes = size_bytes
+
+    def _is_stopped_by_flush(self) -> bool:
+        """Write a large response; return whether no request may be handled behind it."""
+        # The transport pauses us here if the peer does not read, or closes if it was reset.
+        self.flush()
+        return self._muted or self._transport.is_closing()
 
     # --- requests ---------------------------------------------------------------------------------
 
@@ -357,8 +357,8 @@ class Connection(Channel):
     # --- buffering and muting ---------------------------------------------------------------------
 
     def _buffer_rest(self, data: bytes, position: int) -> None:
-        """Buffer the bytes behind the last handled request."""
-        if self.closed:
+        """Buffer the bytes behind the last handled request, if it can still be answered."""
+        if self.closed or self._transport.is_closing():
             return
         try:
             self._received.needed_bytes = frame_bytes(data, position, self._largest)

@@ -5,7 +5,6 @@ The handlers are stubs; frames and headers are real.
 
 import math
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import pytest
@@ -476,37 +475,3 @@ def test_manual_loop_runs_calls_in_the_order_of_their_time() -> None:
 def test_stubbed_requests_have_the_real_header() -> None:
     frame = encode_request(heartbeat(1), VERSION, 77, "test")
     assert frame[4:12] == bytes((0, 12, 0, 4, 0, 0, 0, 77))
-
-
-class TestWhenClosed:
-    def test_each_subject_is_called_once_when_the_connection_is_lost(self, client: Client) -> None:
-        seen: list[str] = []
-        connection = client.connection
-        for subject in ("replaced", "kept", "forgotten", "replaced"):
-            connection.when_closed(subject, partial(seen.append, f"{subject} {len(seen)}"))
-        connection.when_closed("forgotten", None)
-        connection.when_closed("never known", None)
-        connection.close_quietly()
-        assert seen == []
-        connection.connection_lost(None)
-        assert seen == ["kept 0", "replaced 0"]
-        connection.when_closed("too late", partial(seen.append, "too late"))
-        assert seen[2:] == ["too late"]
-
-    def test_call_that_fails_does_not_stop_the_others(self, client: Client) -> None:
-        seen: list[str] = []
-        client.connection.when_closed("bad", lambda: print(1 // 0))
-        client.connection.when_closed("good", partial(seen.append, "good"))
-        client.connection.connection_lost(None)
-        assert seen == ["good"]
-        assert [line["subject"] for line in logged(client.broker, "not ended")] == ["bad"]
-
-    def test_refused_connection_has_ended(self) -> None:
-        broker = make_broker({"max.connections": "1"})
-        Client(broker)
-        refused = Client(broker).connection
-        assert refused.closed
-        refused.connection_lost(None)
-        seen: list[str] = []
-        refused.when_closed("late", partial(seen.append, "late"))
-        assert seen == ["late"]

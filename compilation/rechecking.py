@@ -1,4 +1,4 @@
-"""Which modules mypy checks again, and what mypyc knows of the others.
+"""Which modules mypy checks again, and what mypyc gets of the others.
 
 mypyc translates a module from the types of its expressions, which mypy does not keep. Of a module
 that need not be translated again it needs what other modules see: its *native form*, the classes
@@ -64,7 +64,7 @@ def loaded(kept: Mapping[str, Kept], result: BuildResult, mapper: Mapper) -> dic
     Args:
         kept: what is kept of them.
         result: what mypy made of the sources.
-        mapper: learns of their classes and functions.
+        mapper: receives their classes and functions.
     """
     context = DeserMaps({}, {})
     modules = deserialize_modules({name: each.form for name, each in kept.items()}, context)
@@ -87,7 +87,7 @@ def loaded(kept: Mapping[str, Kept], result: BuildResult, mapper: Mapper) -> dic
 def _complete(
     kept: Mapping[str, Kept], trees: list[MypyFile], context: DeserMaps, mapper: Mapper
 ) -> None:
-    """Tell mypyc of loaded classes what it knows of classes that it translates."""
+    """Add to the mapper what mypyc has of classes that it translates, but not of loaded ones."""
     # Named tuples, which it does not load.
     for info in [info for tree in trees for info in _classes(tree)]:
         if (cls := context.classes.get(info.fullname)) is not None:
@@ -106,7 +106,7 @@ def bases_to_check(names: Iterable[str], result: BuildResult, mapper: Mapper) ->
     Args:
         names: the modules that mypy has checked again.
         result: what mypy made of the sources.
-        mapper: knows the classes that are loaded.
+        mapper: has the classes that are loaded.
     """
     trees = [tree for name in names if (tree := result.graph[name].tree) is not None]
     bases = (base for tree in trees for info in _classes(tree) for base in info.mro[1:])

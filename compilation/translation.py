@@ -53,7 +53,7 @@ class Translated(NamedTuple):
     """What mypyc has made of the sources.
 
     Attributes:
-        mapper: knows the classes of all modules.
+        mapper: has the classes of all modules.
         modules: all modules that are compiled; some have no bodies of functions.
         digests: of everything that the C source of each module is made of.
         generators: of modules with bodies: functions that have been through mypyc's passes.

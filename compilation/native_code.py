@@ -178,7 +178,7 @@ def _kept_of(name: str, found: Translated, source: str, code: ModuleCode) -> Kep
         includes="",
         made="",
         form=form,
-        interface=interfaces.digest_of_form(form),
+        interface=found.interfaces[name],
         named=named_modules(form, name, found.modules),
         together=together_with(name, found.modules, found.result),
     )

@@ -57,7 +57,8 @@ class Translated(NamedTuple):
         modules: all modules that are compiled; some have no bodies of functions.
         digests: of everything that the C source of each module is made of.
         generators: of modules with bodies: functions that have been through mypyc's passes.
-        forms: of modules with bodies: what is kept of them.
+        forms: the native forms of modules with bodies.
+        interfaces: digests of the native forms of all modules.
     """
 
     result: BuildResult
@@ -66,6 +67,7 @@ class Translated(NamedTuple):
     digests: dict[str, str]
     generators: dict[str, set[FuncIR]]
     forms: dict[str, NativeForm]
+    interfaces: dict[str, str]
 
 
 def translated(sources: Sources, kept: Mapping[str, Kept], cache: FileSystemCache) -> Translated:
@@ -104,12 +106,12 @@ def _round(
     modules |= _with_bodies(sources, checked, result, mapper)
     generators = {name: finish_generators(modules[name], sources.options) for name in checked}
     forms = native_forms(modules, checked, mapper)
-    natives = {name: each.interface for name, each in fresh.items()}
-    natives |= {name: digest_of_form(form) for name, form in forms.items()}
-    current = digests(result, modules, sources.modules, natives)
+    interfaces = {name: each.interface for name, each in fresh.items()}
+    interfaces |= {name: digest_of_form(form) for name, form in forms.items()}
+    current = digests(result, modules, sources.modules, interfaces)
     if more := {name for name, each in fresh.items() if current[name] != each.digest}:
         return more
-    return Translated(result, mapper, modules, current, generators, forms)
+    return Translated(result, mapper, modules, current, generators, forms, interfaces)
 
 
 def _checked(sources: Sources, names: Iterable[str], cache: FileSystemCache) -> BuildResult:

@@ -81,6 +81,8 @@ def place(
         the positions of the batches that have a producer id.
     """
     if made:
+        (base_offset,) = BASE_OFFSET.unpack_from(batches)
+        assert base_offset == next_offset, "a batch of the broker has the log's next offset"
         facts = 0, len(batches), next_offset, next_offset + made - 1, made_ms
         return batches, facts, (), ()
     stamped: bytearray | None = None

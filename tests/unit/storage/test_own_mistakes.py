@@ -88,6 +88,13 @@ def test_only_what_exists_is_durable(memory: Place) -> None:
         log.write_ahead.note(LogOffsetMetadata(end.offset + 1, 0, end.position, end.digest))
 
 
+def test_a_batch_that_the_broker_made_has_the_next_offset(memory: Place) -> None:
+    _, (log, _) = directory_with_logs(memory)
+    batch = encode_batch([(b"k", b"value")], log.log_end_offset + 1, 1)
+    with pytest.raises(AssertionError, match="the log's next offset"):
+        log.append(batch, 1, made=1)
+
+
 def test_a_cleaned_segment_ends_before_the_next_one(memory: Place) -> None:
     _, (log, _) = directory_with_logs(memory)
     log.roll()

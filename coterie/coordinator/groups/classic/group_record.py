@@ -51,7 +51,7 @@ def group_record(group: Group, assignments: dict[str, bytes] | None = None) -> R
     name = group.protocol_name
     assert group.exists, f"{group} was given up"
     assert name is not None or not group.members, f"{group} has members and no protocol"
-    assert assignments is None or len(assignments) == len(group.members), f"{group}"
+    assert assignments is None or assignments.keys() == group.members.keys(), f"{group}"
     members = []
     if name is not None:
         members = [
